@@ -1,0 +1,1 @@
+"""Customer-base forecasting as a plain library."""

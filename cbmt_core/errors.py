@@ -1,0 +1,40 @@
+"""One exception per kind of trouble; each message says who, what and what to do."""
+
+from __future__ import annotations
+
+from datetime import date
+
+__all__ = ["BadFirmData", "CbmtError", "ConfigError", "HistoryTooShort", "UnreadableSource"]
+
+
+class CbmtError(Exception):
+    """Base of every error raised on purpose by this library."""
+
+
+class ConfigError(CbmtError):
+    """The configuration says something impossible or leaves out something needed."""
+
+
+class UnreadableSource(CbmtError):
+    """A source file cannot be read at all."""
+
+
+class BadFirmData(CbmtError):
+    """One firm's data cannot be used; other firms are not concerned."""
+
+    def __init__(self, firm: str, reason: str) -> None:
+        super().__init__(f"firm {firm!r}: {reason}")
+        self.firm = firm
+        self.reason = reason
+
+
+class HistoryTooShort(CbmtError):
+    """The data span fewer whole weeks than a study needs."""
+
+    def __init__(self, first_day: date, last_day: date, *, have: int, need: int) -> None:
+        super().__init__(
+            f"the data from {first_day} to {last_day} hold {have} whole weeks (Sunday to Saturday); "
+            f"{need} are needed, so {need - have} are missing: add data, or set a shorter washout, "
+            "validation or holdout in the [design] section"
+        )
+        self.missing = need - have

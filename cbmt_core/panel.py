@@ -1,0 +1,175 @@
+"""FirmPanel: one firm's drivers as dense arrays, the single input of every model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cbmt_core.calendar import Calendar, calendar_of
+from cbmt_core.design import StudyDesign
+from cbmt_core.errors import BadFirmData
+
+__all__ = ["LEFT_CENSORED", "CustomerHistory", "FirmPanel"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+LEFT_CENSORED = -1
+"""Birth index of the cohort that was there before the first week."""
+
+
+@dataclass(frozen=True, eq=False)
+class CustomerHistory:
+    """Order weeks of single customers, packed: customer m ordered in `week[start[m]:start[m + 1]]`.
+
+    `week` counts from the panel's first week, ascending within a customer, one entry an order,
+    the initial order included. Members of the left-censored cohort without an order are left out.
+    """
+
+    cohort: npt.NDArray[np.int32]
+    """Index of each customer's cohort in the panel."""
+    start: Ints
+    week: npt.NDArray[np.int16]
+
+    def until(self, weeks: int, cohorts: int) -> CustomerHistory:
+        """Orders of the first `weeks` weeks, of customers of the first `cohorts` cohorts."""
+        customer = np.repeat(np.arange(len(self.cohort)), np.diff(self.start))
+        kept = self.week < weeks
+        counts = np.bincount(customer[kept], minlength=len(self.cohort))
+        stays = (self.cohort < cohorts) & (counts > 0)
+        kept &= stays[customer]
+        start = np.concatenate([[0], np.cumsum(counts[stays])])
+        return CustomerHistory(self.cohort[stays].copy(), start, self.week[kept].copy())
+
+
+@dataclass(frozen=True, eq=False)
+class FirmPanel:
+    """Drivers of one firm over consecutive weeks (rows: cohorts, columns: weeks).
+
+    Cohorts are ordered by birth; the left-censored one, if any, comes first. A week without a new
+    customer has no cohort. R, V and Y are NaN before a cohort's birth; V is NaN also where the
+    cohort placed no order, because the value of an order that was not placed is unknown.
+    """
+
+    firm: str
+    design: StudyDesign
+    weeks: npt.NDArray[np.datetime64]
+    A: Floats
+    """[T] customers acquired."""
+    S: Floats
+    """[T] sales."""
+    size: Floats
+    """[N] customers of the cohort."""
+    birth: Ints
+    """[N] index of the birth week, or LEFT_CENSORED."""
+    R: Floats
+    """[N, T] repeat orders per customer of the cohort."""
+    V: Floats
+    """[N, T] average order value."""
+    Y: Floats
+    """[N, T] sales of the cohort."""
+    customers: CustomerHistory | None = None
+
+    @property
+    def n_weeks(self) -> int:
+        return len(self.weeks)
+
+    @property
+    def n_cohorts(self) -> int:
+        return len(self.size)
+
+    @property
+    def first_week(self) -> date:
+        return self.weeks[0].astype(object)  # type: ignore[no-any-return]
+
+    @property
+    def origin(self) -> date:
+        """The last week the panel holds."""
+        return self.weeks[-1].astype(object)  # type: ignore[no-any-return]
+
+    @property
+    def born(self) -> npt.NDArray[np.bool_]:
+        """[N, T] True from a cohort's birth week on."""
+        return np.arange(self.n_weeks) >= self.birth[:, None]
+
+    @property
+    def is_birth(self) -> npt.NDArray[np.bool_]:
+        """[N, T] True in a cohort's birth week only."""
+        return np.equal(np.arange(self.n_weeks), self.birth[:, None])
+
+    @property
+    def orders(self) -> Floats:
+        """[N, T] orders of the cohort, initial ones included; 0 before birth."""
+        return np.where(self.born, self.size[:, None] * (self.is_birth + np.nan_to_num(self.R)), 0.0)
+
+    @property
+    def tenure(self) -> Ints:
+        """[N, T] weeks since birth; for the left-censored cohort, since the first week plus one."""
+        return np.arange(self.n_weeks) - self.birth[:, None]
+
+    def calendar(self, horizon: int = 0) -> Calendar:
+        """Calendar of the panel's weeks and of `horizon` weeks after its origin."""
+        return calendar_of(self.first_week, self.n_weeks + horizon, self.design.country)
+
+    def until(self, origin: date) -> FirmPanel:
+        """A panel that holds nothing after the week `origin`: copies, no views."""
+        kept = int(np.searchsorted(self.weeks, np.datetime64(origin, "D"), side="right"))
+        if kept == 0:
+            raise ValueError(f"origin {origin} lies before the first week {self.first_week}")
+        cohorts = int(np.searchsorted(self.birth, kept))
+        return replace(
+            self,
+            weeks=self.weeks[:kept].copy(),
+            A=self.A[:kept].copy(),
+            S=self.S[:kept].copy(),
+            size=self.size[:cohorts].copy(),
+            birth=self.birth[:cohorts].copy(),
+            R=self.R[:cohorts, :kept].copy(),
+            V=self.V[:cohorts, :kept].copy(),
+            Y=self.Y[:cohorts, :kept].copy(),
+            customers=self.customers.until(kept, cohorts) if self.customers else None,
+        )
+
+    @classmethod
+    def from_cohort_week(
+        cls,
+        firm: str,
+        cohort_week: pd.DataFrame,
+        design: StudyDesign,
+        customers: CustomerHistory | None = None,
+    ) -> FirmPanel:
+        """Build the panel from a firm's `cohort_week` rows."""
+        if cohort_week.empty:
+            raise BadFirmData(firm, "has no cohort in the study; check its dates and its quarantine")
+        weeks = design.study.dates()
+        frame = cohort_week.sort_values(["cohort", "week"])
+        column = ((frame["week"].to_numpy("datetime64[D]") - weeks[0]).astype(int)) // 7
+        cohort, row = np.unique(frame["cohort"].to_numpy("datetime64[D]"), return_inverse=True)
+        first_row = np.unique(row, return_index=True)[1]
+        size = frame["cohort_size"].to_numpy(float)[first_row]
+        censored = frame["left_censored"].to_numpy(bool)[first_row]
+        birth = np.where(censored, LEFT_CENSORED, (cohort - weeks[0]).astype(int) // 7)
+        dense = {}
+        for name in ("ropc", "aov", "sales"):
+            values = np.full((len(cohort), len(weeks)), np.nan)
+            values[row, column] = frame[name].to_numpy(float, na_value=np.nan)
+            dense[name] = values
+        acquired = np.zeros(len(weeks))
+        acquired[birth[~censored]] = size[~censored]
+        return cls(
+            firm=firm,
+            design=design,
+            weeks=weeks,
+            A=acquired,
+            S=np.nansum(dense["sales"], axis=0),
+            size=size,
+            birth=birth,
+            R=dense["ropc"],
+            V=dense["aov"],
+            Y=dense["sales"],
+            customers=customers,
+        )

@@ -1,0 +1,156 @@
+"""Every table: its columns, their types and meaning, and its key. The docs are made from here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["TABLES", "Column", "Table"]
+
+MONEY = "DECIMAL(18,4)"
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    type: str
+    meaning: str
+    nullable: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    name: str
+    meaning: str
+    key: tuple[str, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def column_names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def select(self) -> str:
+        """SQL select list that puts the columns in order and in their declared types."""
+        return ", ".join(f'CAST("{c.name}" AS {c.type}) AS "{c.name}"' for c in self.columns)
+
+
+FIRM = Column("firm", "VARCHAR", "firm, or firm~segment for a segment of it")
+WEEK = Column("week", "DATE", "Sunday that starts the week")
+COHORT = Column(
+    "cohort",
+    "DATE",
+    "Sunday of the week of the first order; the last washout week for the left-censored cohort",
+)
+
+_ALL = (
+    Table(
+        "transactions",
+        "Orders that passed every rule, one row an order.",
+        ("firm", "customer", "order_id"),
+        (
+            FIRM,
+            Column("customer", "VARCHAR", "customer identifier as given"),
+            Column("order_id", "VARCHAR", "order identifier as given, or made from the order time"),
+            Column("ordered_at", "TIMESTAMP", "first local time of the order"),
+            WEEK,
+            Column("amount", MONEY, "value of the order in the firm's currency"),
+            Column("rows", "INTEGER", "source rows merged into the order"),
+        ),
+    ),
+    Table(
+        "quarantine",
+        "Source rows that were not used, each with its reason.",
+        ("source", "file", "row", "firm"),
+        (
+            Column("firm", "VARCHAR", "firm, or firm~segment; empty where the row names none"),
+            Column("source", "VARCHAR", "source as named in the configuration"),
+            Column("file", "VARCHAR", "file the row stands in"),
+            Column("row", "BIGINT", "row number in the file, from 1, headings not counted; 0 where unknown"),
+            Column("reason", "VARCHAR", "why it was not used"),
+            Column("detail", "VARCHAR", "the row as it was read"),
+            Column("amount", MONEY, "its amount, where that could be read", nullable=True),
+        ),
+    ),
+    Table(
+        "cohort_week",
+        "Weekly acquisition cohorts, one row for every week since the cohort's birth.",
+        ("firm", "cohort", "week"),
+        (
+            FIRM,
+            COHORT,
+            WEEK,
+            Column("left_censored", "BOOLEAN", "true for the customers who ordered in the washout"),
+            Column("tenure", "INTEGER", "weeks since the cohort week"),
+            Column("cohort_size", "BIGINT", "customers of the cohort"),
+            Column("orders", "BIGINT", "orders placed in the week"),
+            Column(
+                "initial_orders", "BIGINT", "first orders ever; in the birth week they equal the cohort size"
+            ),
+            Column("repeat_orders", "BIGINT", "all other orders"),
+            Column("sales", MONEY, "value of the orders"),
+            Column("initial_sales", MONEY, "value of the initial orders"),
+            Column("repeat_sales", MONEY, "value of the repeat orders"),
+            Column("active_customers", "BIGINT", "customers with at least one order in the week"),
+            Column("ropc", "DOUBLE", "repeat orders per customer: repeat_orders / cohort_size"),
+            Column(
+                "aov", "DOUBLE", "average order value: sales / orders; NULL without orders", nullable=True
+            ),
+        ),
+    ),
+    Table(
+        "firm_week",
+        "One firm's week, summed over its cohorts.",
+        ("firm", "week"),
+        (
+            FIRM,
+            WEEK,
+            Column("acquired", "BIGINT", "new customers"),
+            Column("orders", "BIGINT", "orders"),
+            Column("initial_orders", "BIGINT", "first orders ever"),
+            Column("repeat_orders", "BIGINT", "all other orders"),
+            Column("sales", MONEY, "value of the orders"),
+            Column("initial_sales", MONEY, "value of the initial orders"),
+            Column("repeat_sales", MONEY, "value of the repeat orders"),
+            Column("active_customers", "BIGINT", "customers with at least one order"),
+            Column(
+                "cumulative_customers", "BIGINT", "customers acquired so far, left-censored ones included"
+            ),
+            Column("ropc", "DOUBLE", "repeat orders per customer acquired so far", nullable=True),
+            Column("aov", "DOUBLE", "average order value; NULL without orders", nullable=True),
+        ),
+    ),
+    Table(
+        "firm",
+        "One row a firm: who it is and how much of it was observed.",
+        ("firm",),
+        (
+            FIRM,
+            Column("slug", "VARCHAR", "its partition key"),
+            Column("parent", "VARCHAR", "the firm it is a segment of", nullable=True),
+            Column("segment", "VARCHAR", "the segment; NULL for a whole firm", nullable=True),
+            Column("industry", "VARCHAR", "industry as given", nullable=True),
+            Column("currency", "VARCHAR", "currency of all its money"),
+            Column("timezone", "VARCHAR", "time zone its weeks are counted in"),
+            Column("first_week", "DATE", "week of its first order"),
+            Column("last_week", "DATE", "week of its last order"),
+            Column("customers", "BIGINT", "customers with an order"),
+            Column("orders", "BIGINT", "orders, equal to the rows of transactions"),
+            Column("sales", MONEY, "their value"),
+            Column("washout_orders", "BIGINT", "of these, orders before the first calibration week"),
+            Column("washout_sales", MONEY, "their value"),
+            Column("unfinished_orders", "BIGINT", "of these, orders after the last whole week"),
+            Column("unfinished_sales", MONEY, "their value"),
+            Column("left_censored_customers", "BIGINT", "customers of the left-censored cohort"),
+            Column(
+                "left_censored_share",
+                "DOUBLE",
+                "share of study sales from the left-censored cohort",
+                nullable=True,
+            ),
+            Column("rows_in", "BIGINT", "source rows that name the firm"),
+            Column("rows_used", "BIGINT", "of these, rows merged into orders"),
+            Column("rows_quarantined", "BIGINT", "of these, rows in quarantine"),
+        ),
+    ),
+)
+
+TABLES: dict[str, Table] = {table.name: table for table in _ALL}

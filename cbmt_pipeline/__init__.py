@@ -1,0 +1,1 @@
+"""The orchestrated pipeline: Dagster assets over the plain library."""
