@@ -1,0 +1,86 @@
+"""What every model promises: fit on a panel, forecast the three drivers, be saved and loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cbmt_core.errors import CbmtError
+from cbmt_core.panel import FirmPanel
+
+__all__ = ["CannotFit", "FitRecord", "FittedForecaster", "Forecaster", "PrimitiveForecast", "State"]
+
+Floats = npt.NDArray[np.float64]
+
+
+class CannotFit(CbmtError):
+    """The panel does not hold what the model needs."""
+
+    def __init__(self, model: str, firm: str, reason: str) -> None:
+        super().__init__(f"{model} cannot be fitted to firm {firm!r}: {reason}")
+        self.model = model
+        self.firm = firm
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class FitRecord:
+    """What is worth keeping about one fit; stored in the table `model_fit`."""
+
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    """JSON-ready estimates and choices."""
+    converged: bool = True
+    diagnosis: str = ""
+    """What went wrong or was worked around, in words; empty when nothing was."""
+    validation_error: float | None = None
+    """Error over the validation window, for models that choose by it."""
+
+
+@dataclass(frozen=True, eq=False)
+class PrimitiveForecast:
+    """Drivers over H weeks. Rows: the panel's N cohorts, then one cohort born in each forecast week.
+
+    Row N + k is the cohort born in forecast week k. R and V are NaN before birth, and finite and
+    not negative from birth on. A may be fractional.
+    """
+
+    A: Floats
+    """[H] customers acquired."""
+    R: Floats
+    """[N + H, H] repeat orders per customer."""
+    V: Floats
+    """[N + H, H] average order value."""
+
+    @property
+    def horizon(self) -> int:
+        return len(self.A)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """A fitted model as plain data: JSON-ready values and arrays, never pickled objects."""
+
+    values: Mapping[str, Any]
+    arrays: Mapping[str, npt.NDArray[Any]]
+
+
+class FittedForecaster(Protocol):
+    @property
+    def record(self) -> FitRecord: ...
+
+    def forecast(self, horizon: int) -> PrimitiveForecast: ...
+
+    def state(self) -> State: ...
+
+    @classmethod
+    def from_state(cls, state: State) -> Self: ...
+
+
+class Forecaster(Protocol):
+    def fit(self, panel: FirmPanel, *, seed: int) -> FittedForecaster:
+        """Fit on everything the panel holds; raise CannotFit when that is not enough."""
+        ...

@@ -1,0 +1,38 @@
+"""The names of the models and where each lives. Adding a model is one file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+from cbmt_core.models.contract import Forecaster
+
+__all__ = ["MODELS", "ModelEntry", "build"]
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """Where a model lives and what it belongs to. Its module is imported only when it is built."""
+
+    name: str
+    family: str
+    factory: str
+    """`module:Class` below `cbmt_core.models`; the class is called with `options`."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    in_paper: bool = True
+
+
+_ENTRIES: tuple[ModelEntry, ...] = ()
+
+MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
+
+
+def build(name: str) -> Forecaster:
+    """A fresh, unfitted model."""
+    if name not in MODELS:
+        raise KeyError(f"no model is called {name!r}; there are: {', '.join(MODELS)}")
+    entry = MODELS[name]
+    module, _, attribute = entry.factory.partition(":")
+    return getattr(import_module(f"cbmt_core.models.{module}"), attribute)(**entry.options)  # type: ignore[no-any-return]

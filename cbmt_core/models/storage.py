@@ -1,0 +1,35 @@
+"""Fitted models on disk: arrays as safetensors, everything else as JSON."""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import load_file, save_file
+
+from cbmt_core.models.contract import FittedForecaster, State
+
+__all__ = ["load", "save"]
+
+
+def save(fitted: FittedForecaster, folder: Path) -> None:
+    """Write a fitted model into `folder` (made if missing)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    state = fitted.state()
+    kind = type(fitted)
+    header = {"class": f"{kind.__module__}:{kind.__qualname__}", "values": state.values}
+    save_file({k: np.ascontiguousarray(v) for k, v in state.arrays.items()}, folder / "arrays.safetensors")
+    (folder / "model.json").write_text(json.dumps(header, indent=1))
+
+
+def load(folder: Path | str) -> FittedForecaster:
+    """Read back a fitted model that `save` wrote."""
+    folder = Path(folder)
+    header = json.loads((folder / "model.json").read_text())
+    module, _, name = header["class"].partition(":")
+    if not module.startswith("cbmt_core.models."):
+        raise ValueError(f"{folder} does not hold one of this library's models: {header['class']}")
+    kind = getattr(import_module(module), name)
+    return kind.from_state(State(header["values"], load_file(folder / "arrays.safetensors")))  # type: ignore[no-any-return]
