@@ -1,0 +1,153 @@
+"""What is fixed about a firm: its size, its customers' habits, and how its drivers move."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cbmt_core.simulate.industries import Industry
+
+__all__ = ["FirmParameters", "Population", "draw_parameters"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class FirmParameters:
+    """One firm's truth, at full scale. Weeks are the unit of time, dollars of money."""
+
+    acquisition: float
+    """Customers acquired in a typical week."""
+    saturation: float
+    """Yearly fall of log acquisition: a fixed panel runs out of people who are not yet customers."""
+    base: float
+    """Live customers at the start who were acquired before it, in weeks of acquisition."""
+    repeat_rate: float
+    """Repeat orders a week of a live customer past the first enthusiasm."""
+    rate_shape: float
+    """Shape of the gamma distribution (mean 1) of customers' rates."""
+    novelty: float
+    """Extra rate of a new customer: the rate starts at 1 + novelty times its later level ..."""
+    novelty_weeks: float
+    """... and the extra fades with this time constant."""
+    core: float
+    """Share of customers who leave only by `core_churn`; the others by a Pareto law."""
+    core_spread: float
+    """Spread of the logit of `core` between cohorts."""
+    core_churn: float
+    """Weekly hazard at which core customers leave."""
+    dropout_shape: float
+    """Pareto law of the others, P(alive at tenure u) = (scale / (scale + u)) ** shape."""
+    dropout_scale: float
+    quality_drift: float
+    """Yearly change of the log rate from one acquisition year to the next."""
+    quality_spread: float
+    """Spread of the log rate between cohorts of neighbouring weeks."""
+    rate_trend: float
+    """Yearly change of everybody's log rate."""
+    order_value: float
+    value_trend: float
+    """Yearly change of the log order value."""
+    first_order: float
+    """Value of a first order relative to a repeat order."""
+    loyal_value: float
+    """How much the log order value grows with tenure in the end."""
+    customer_spread: float
+    """Spread of log spend between customers."""
+    order_spread: float
+    """Spread of log spend between a customer's orders."""
+    comovement: float
+    """0: the drivers share nothing; 1: whatever moves one moves all."""
+    volatility: float
+    """Multiplies everything that moves the drivers, the seasons excepted."""
+    noise: tuple[float, float, float]
+    """Spread of weekly noise in log acquisition, rate and value."""
+    lag: tuple[int, int, int]
+    """Weeks by which each driver follows the shared states."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """How firms differ: means and spreads of the logs, set so that the quartiles of the economy are the
+    paper's (table "Summary Statistics"). A spread has two sides, below and above the median, because
+    the paper's quartiles are skewed even in logs.
+    """
+
+    acquisition: tuple[float, float, float] = (6.65, 1.18, 1.30)
+    repeat_rate: tuple[float, float, float] = (0.0, 0.55, 0.75)
+    """Median relative to the industry's frequency, in logs."""
+    order_value: tuple[float, float, float] = (0.0, 0.5, 0.5)
+    """Median relative to the industry's order value, in logs."""
+    base: tuple[float, float, float] = (3.6, 0.5, 0.5)
+    size_rate: float = -0.2
+    """Correlations of the firms' deviations."""
+    size_value: float = -0.1
+    rate_value: float = -0.2
+    size_base: float = 0.2
+    frequency_share: float = 1.0
+    """Power of the industry's frequency in a firm's rate."""
+    saturation: float = 0.2
+    saturation_size: float = 0.08
+    """How much faster a firm one spread larger saturates."""
+
+    def deviations(self, rng: np.random.Generator) -> Floats:
+        """Correlated standard normals: size, rate, value, base."""
+        correlation = np.eye(4)
+        pairs = {(0, 1): self.size_rate, (0, 2): self.size_value, (1, 2): self.rate_value}
+        for (i, j), value in {**pairs, (0, 3): self.size_base}.items():
+            correlation[i, j] = correlation[j, i] = value
+        return np.asarray(np.linalg.cholesky(correlation) @ rng.standard_normal(4))
+
+
+def _two_sided(law: tuple[float, float, float], deviation: float) -> float:
+    median, below, above = law
+    return median + deviation * (below if deviation < 0 else above)
+
+
+def _logit(share: float) -> float:
+    return float(np.log(share / (1 - share)))
+
+
+def _share(logit: float) -> float:
+    return float(1 / (1 + np.exp(-logit)))
+
+
+def draw_parameters(
+    industry: Industry, rng: np.random.Generator, population: Population | None = None
+) -> FirmParameters:
+    """A firm of the industry."""
+    law = population or Population()
+    size, rate, value, base = (float(z) for z in law.deviations(rng))
+    volatility = float(np.exp(rng.normal(0, 0.35)))
+    noise = volatility * np.exp(rng.normal(0, 0.3, 3)) * np.array([0.07, 0.025, 0.012])
+    mean_log_frequency = -3.3  # of the 25 industries, weighted by firms
+    frequency = law.frequency_share * (np.log(industry.frequency) - mean_log_frequency) + mean_log_frequency
+    return FirmParameters(
+        acquisition=float(np.exp(_two_sided(law.acquisition, size))),
+        saturation=law.saturation + law.saturation_size * size + float(rng.normal(0, 0.10)),
+        base=float(np.exp(_two_sided(law.base, base))),
+        repeat_rate=float(np.exp(frequency + _two_sided(law.repeat_rate, rate))),
+        rate_shape=float(np.exp(rng.normal(np.log(0.9), 0.3))),
+        novelty=float(np.exp(rng.normal(np.log(0.5), 0.5))),
+        novelty_weeks=float(np.exp(rng.normal(np.log(8), 0.3))),
+        core=_share(_logit(0.30) + industry.loyalty + float(rng.normal(0, 0.35))),
+        core_spread=float(np.exp(rng.normal(np.log(0.12), 0.4))),
+        core_churn=float(np.exp(rng.normal(np.log(0.0025), 0.4))),
+        dropout_shape=float(np.exp(rng.normal(np.log(1.1), 0.25))),
+        dropout_scale=float(np.exp(rng.normal(np.log(9), 0.35))),
+        quality_drift=float(rng.normal(0.0, 0.05)),
+        quality_spread=float(np.exp(rng.normal(np.log(0.05), 0.4))),
+        rate_trend=float(rng.normal(0.0, 0.05)),
+        order_value=industry.order_value * float(np.exp(_two_sided(law.order_value, value))),
+        value_trend=float(rng.normal(0.012, 0.02)),
+        first_order=float(np.exp(rng.normal(-0.03, 0.08))),
+        loyal_value=float(rng.normal(0.03, 0.05)),
+        customer_spread=float(np.exp(rng.normal(np.log(0.40), 0.25))),
+        order_spread=float(np.exp(rng.normal(np.log(0.55), 0.25))),
+        comovement=float(rng.beta(1.3, 1.3)),
+        volatility=volatility,
+        noise=(float(noise[0]), float(noise[1]), float(noise[2])),
+        lag=(0, int(rng.integers(0, 5)), int(rng.integers(0, 7))),
+    )
