@@ -78,9 +78,10 @@ def score(panel: FirmPanel, forecast: RevenueForecast, origin: date) -> list[Sco
     """Score a forecast made at `origin` against a panel that holds the weeks after it.
 
     ROPC and AOV are weighted by cohort size (section "Why Joint Customer-Base Forecasting Helps",
-    note to the family table), AOV is scored where there were orders. Cohort outcomes are scored over the cohorts that came to exist,
-    those born after the origin included; a forecast cohort that nobody joined shows in acquisition
-    and total sales. Horizons longer than the forecast or the panel are left out.
+    note to the family table), AOV is scored where there were orders. Cohort outcomes are scored
+    over the cohorts that came to exist, those born after the origin included; a forecast cohort
+    that nobody joined shows in acquisition and total sales. Horizons longer than the forecast or
+    the panel are left out.
     """
     start = int(np.searchsorted(panel.weeks, np.datetime64(origin, "D"), side="right"))
     if start == panel.n_weeks or forecast.weeks[0] != panel.weeks[start]:

@@ -24,7 +24,9 @@ class ModelEntry:
     in_paper: bool = True
 
 
-_ENTRIES: tuple[ModelEntry, ...] = ()
+_ENTRIES: tuple[ModelEntry, ...] = (
+    ModelEntry("seasonal_naive", "floor", "seasonal_naive:SeasonalNaive", in_paper=False),
+)
 
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
 

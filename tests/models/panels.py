@@ -55,8 +55,8 @@ def simulate(
     t = np.arange(weeks + holdout)
     arrivals = rng.poisson(acquisition(t))
     kept = arrivals > 0
-    birth = np.r_[[LEFT_CENSORED] * (censored > 0), t[kept]]
-    size = np.r_[[censored] * (censored > 0), arrivals[kept]]
+    birth = np.r_[[LEFT_CENSORED] * (censored > 0), t[kept]].astype(np.int64)
+    size = np.r_[[censored] * (censored > 0), arrivals[kept]].astype(np.int64)
     cohort = np.repeat(np.arange(len(size)), size)
     born = birth[cohort][:, None]
     death = born + np.where(born < 0, 150, 60) * rng.exponential(size=(len(cohort), 1))
@@ -78,7 +78,7 @@ def simulate(
         A=arrivals.astype(float),
         S=np.nansum(sales, axis=0),
         size=size.astype(float),
-        birth=birth.astype(np.int64),
+        birth=birth,
         R=np.where(alive, (by_cohort - size[:, None] * (t == birth[:, None])) / size[:, None], np.nan),
         V=value,
         Y=sales,

@@ -1,0 +1,46 @@
+"""CohortGrid: which cohorts live in which forecast week, and how old they are then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cbmt_core.panel import LEFT_CENSORED
+
+__all__ = ["CohortGrid"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CohortGrid:
+    """Rows: the panel's cohorts, then one born in each forecast week; columns: forecast weeks."""
+
+    birth: Ints
+    """[N + H] birth as an index into the panel's weeks and on."""
+    week: Ints
+    """[H] forecast weeks, counted on from the panel's."""
+    tenure: Ints
+    """[N + H, H] weeks since birth; negative before it."""
+
+    @classmethod
+    def after(cls, birth: Ints, n_weeks: int, horizon: int) -> CohortGrid:
+        week = n_weeks + np.arange(horizon)
+        births = np.concatenate([birth, week])
+        return cls(births, week, week - births[:, None])
+
+    @property
+    def born(self) -> npt.NDArray[np.bool_]:
+        return np.greater_equal(self.tenure, 0)
+
+    @property
+    def censored(self) -> npt.NDArray[np.bool_]:
+        """[N + H, 1] True for the left-censored cohort."""
+        return np.equal(self.birth, LEFT_CENSORED)[:, None]
+
+    def since_birth(self, values: Floats) -> Floats:
+        """The values with NaN before birth, as the contract wants them."""
+        return np.where(self.born, np.broadcast_to(values, self.tenure.shape), np.nan)
