@@ -26,6 +26,9 @@ class ModelEntry:
 
 _ENTRIES: tuple[ModelEntry, ...] = (
     ModelEntry("seasonal_naive", "floor", "seasonal_naive:SeasonalNaive", in_paper=False),
+    ModelEntry("cohort_glm", "floor", "cohort_glm:CohortGlm", in_paper=False),
+    ModelEntry("rf", "tree", "trees:TreeForecaster", {"learner": "rf"}),
+    ModelEntry("xgb", "tree", "trees:TreeForecaster", {"learner": "xgb"}),
 )
 
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}

@@ -1,0 +1,252 @@
+"""Cohort GLM: log-linear regressions of the three drivers, re-anchored on the last half year."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from cbmt_core.models.cohort_grid import CohortGrid
+from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
+from cbmt_core.models.regression import CalendarDesign, LogLinearFit, fit_log_linear, tenure_features
+from cbmt_core.panel import LEFT_CENSORED, FirmPanel
+
+__all__ = ["CohortGlm", "FittedCohortGlm"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+NAME = "cohort_glm"
+MIN_WEEKS = 8
+ANCHOR = 26
+"""Weeks, up to the origin, on which levels are re-anchored."""
+
+
+@dataclass(frozen=True)
+class DriverDesign:
+    """How one driver is regressed; the defaults were chosen on the validation window of simulated firms."""
+
+    counts: bool
+    calendar: CalendarDesign
+    cell_sd: float
+    anchor_sd: float
+    """How far a cohort's level of the last half year may lie from its level before, in log points."""
+    shock_memory: float
+    """Share of the last half year's mean week shock that is carried forward."""
+
+
+DESIGNS = {
+    "A": DriverDesign(True, CalendarDesign(trend_sd=0.3), cell_sd=0.1, anchor_sd=0.0, shock_memory=0.8),
+    "R": DriverDesign(True, CalendarDesign(trend_sd=0.1), cell_sd=0.05, anchor_sd=0.1, shock_memory=0.8),
+    "V": DriverDesign(False, CalendarDesign(trend_sd=0.1), cell_sd=0.05, anchor_sd=0.05, shock_memory=0.8),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Driver:
+    """One fitted regression: coefficients, cohort levels before and after the anchor, bounds."""
+
+    tenure: Floats
+    calendar: Floats
+    level: Floats
+    """[N] cohort levels over the whole history."""
+    anchor: Floats
+    """[N] shift of each level over the last half year."""
+    new_level: float
+    """Level of cohorts not yet born, the anchor included."""
+    shift: float
+    """Shift of all weeks of the last half year and after."""
+    ceiling: float
+    """Log of the largest value a forecast may take."""
+
+
+@dataclass(frozen=True, eq=False)
+class FittedCohortGlm:
+    first_week: date
+    country: str
+    n_weeks: int
+    birth: Ints
+    drivers: dict[str, Driver]
+    record: FitRecord
+
+    def forecast(self, horizon: int) -> PrimitiveForecast:
+        grid = CohortGrid.after(self.birth, self.n_weeks, horizon)
+        ahead = slice(self.n_weeks, None)
+        levels = {
+            name: np.concatenate([d.level + d.anchor, np.full(horizon, d.new_level)]) + d.shift
+            for name, d in self.drivers.items()
+            if name != "A"
+        }
+        return PrimitiveForecast(
+            A=self._acquired(horizon)[ahead],
+            R=grid.since_birth(self._cells("R", grid.tenure, levels["R"][:, None], horizon)),
+            V=grid.since_birth(self._cells("V", grid.tenure, levels["V"][:, None], horizon)),
+        )
+
+    def in_sample(self) -> PrimitiveForecast:
+        """The fitted drivers in the panel's own weeks, a row for each of its cohorts, without week shocks.
+
+        Levels are those of the forecast over the last half year and the long-run ones before, so that
+        what the panel deviates from them goes on without a jump into the forecast.
+        """
+        week = np.arange(self.n_weeks)
+        recent = week >= self.n_weeks - ANCHOR
+        tenure = week - self.birth[:, None]
+        born = tenure >= 0
+
+        def cells(name: str) -> Floats:
+            d = self.drivers[name]
+            level = d.level[:, None] + recent * (d.anchor[:, None] + d.shift)
+            return np.where(born, self._cells(name, tenure, level, 0), np.nan)
+
+        return PrimitiveForecast(A=self._acquired(0), R=cells("R"), V=cells("V"))
+
+    def _calendar(self, name: str, horizon: int) -> Floats:
+        return DESIGNS[name].calendar.features(self.first_week, self.n_weeks, horizon, self.country)
+
+    def _acquired(self, horizon: int) -> Floats:
+        d = self.drivers["A"]
+        recent = np.arange(self.n_weeks + horizon) >= self.n_weeks - ANCHOR
+        log_mean = self._calendar("A", horizon) @ d.calendar + d.level[0] + recent * d.shift
+        return np.asarray(np.exp(np.minimum(log_mean, d.ceiling)))
+
+    def _cells(self, name: str, tenure: Ints, level: Floats, horizon: int) -> Floats:
+        d = self.drivers[name]
+        weeks = self._calendar(name, horizon)[-tenure.shape[1] :]
+        births = np.arange(len(tenure)) < len(self.birth)
+        censored = np.zeros(len(tenure), dtype=bool)
+        censored[births] = self.birth == LEFT_CENSORED
+        features, _ = tenure_features(np.maximum(tenure, 0), censored[:, None], weeks[:, 1])
+        log_mean = features @ d.tenure + weeks @ d.calendar + level
+        return np.asarray(np.exp(np.minimum(log_mean, d.ceiling)))
+
+    def state(self) -> State:
+        values: dict[str, Any] = {
+            "first_week": self.first_week.isoformat(),
+            "country": self.country,
+            "n_weeks": self.n_weeks,
+            "record": asdict(self.record),
+            "scalars": {
+                k: {"new_level": d.new_level, "shift": d.shift, "ceiling": d.ceiling}
+                for k, d in self.drivers.items()
+            },
+        }
+        arrays = {
+            f"{k}.{field}": getattr(d, field)
+            for k, d in self.drivers.items()
+            for field in ("tenure", "calendar", "level", "anchor")
+        }
+        return State(values, arrays | {"birth": self.birth})
+
+    @classmethod
+    def from_state(cls, state: State) -> Self:
+        values, arrays = state.values, state.arrays
+        return cls(
+            first_week=date.fromisoformat(values["first_week"]),
+            country=values["country"],
+            n_weeks=values["n_weeks"],
+            birth=arrays["birth"],
+            drivers={
+                k: Driver(
+                    tenure=arrays[f"{k}.tenure"],
+                    calendar=arrays[f"{k}.calendar"],
+                    level=arrays[f"{k}.level"],
+                    anchor=arrays[f"{k}.anchor"],
+                    **scalars,
+                )
+                for k, scalars in values["scalars"].items()
+            },
+            record=FitRecord(**values["record"]),
+        )
+
+
+@dataclass(frozen=True)
+class CohortGlm:
+    """The structural benchmark: what a careful analyst would write in an afternoon."""
+
+    def fit(self, panel: FirmPanel, *, seed: int) -> FittedCohortGlm:
+        if panel.n_weeks < MIN_WEEKS:
+            raise CannotFit(NAME, panel.firm, f"{panel.n_weeks} weeks of history; {MIN_WEEKS} are needed")
+        orders = panel.orders
+        sales = orders * np.nan_to_num(panel.V)
+        if sales.sum() <= 0:
+            raise CannotFit(NAME, panel.firm, "not a single order has a value")
+        customers = np.where(panel.born, panel.size[:, None], 0.0)
+        fits = {
+            "A": _fit("A", panel, panel.A[None], np.ones((1, panel.n_weeks)), cohorts=False),
+            "R": _fit("R", panel, customers * np.nan_to_num(panel.R), customers),
+            "V": _fit("V", panel, sales, orders),
+        }
+        slow = [name for name, (fit, _) in fits.items() if not fit.converged]
+        return FittedCohortGlm(
+            first_week=panel.first_week,
+            country=panel.design.country,
+            n_weeks=panel.n_weeks,
+            birth=panel.birth.copy(),
+            drivers={name: driver for name, (_, driver) in fits.items()},
+            record=FitRecord(
+                parameters={
+                    name: {
+                        "dispersion": fit.dispersion,
+                        "level_sd": fit.level_sd,
+                        "shock_sd": fit.shock_sd,
+                        "yearly_trend": float(fit.calendar[1]),
+                        "shift": driver.shift,
+                        "new_level": driver.new_level,
+                        "tenure": fit.tenure.tolist(),
+                    }
+                    for name, (fit, driver) in fits.items()
+                },
+                converged=not slow,
+                diagnosis=f"Newton steps had not settled for {', '.join(slow)}" if slow else "",
+            ),
+        )
+
+
+def _fit(
+    name: str, panel: FirmPanel, y: Floats, exposure: Floats, *, cohorts: bool = True
+) -> tuple[LogLinearFit, Driver]:
+    design = DESIGNS[name]
+    weeks = design.calendar.features(panel.first_week, panel.n_weeks, 0, panel.design.country)
+    if cohorts:
+        censored = panel.birth == LEFT_CENSORED
+        features, sd = tenure_features(np.maximum(panel.tenure, 0), censored[:, None], weeks[:, 1])
+    else:
+        censored = np.zeros(1, dtype=bool)
+        features, sd = np.zeros((1, panel.n_weeks, 0)), np.zeros(0)
+    fit = fit_log_linear(
+        y,
+        exposure,
+        features,
+        sd,
+        weeks,
+        design.calendar.prior_sd(weeks.shape[1]),
+        counts=design.counts,
+        wide=censored,
+        cell_sd=design.cell_sd,
+    )
+    recent = slice(-ANCHOR, None)
+    mean = np.exp(features @ fit.tenure + weeks @ fit.calendar + fit.shock + fit.level[:, None])
+    # The recent ratio of actual to fitted, shrunken by how well so many orders can tell it.
+    information = exposure * mean if design.counts else exposure
+    told, seen = (x[:, recent].sum(axis=1) for x in (exposure * mean, information))
+    ratio = np.log(np.divide(y[:, recent].sum(axis=1), told, out=np.ones_like(told), where=told > 0) + 1e-3)
+    noise = fit.dispersion / np.maximum(seen, 1e-9)
+    anchor = np.clip(ratio, -1.0, 1.0) * design.anchor_sd**2 / (design.anchor_sd**2 + noise + 1e-12)
+    known = np.flatnonzero(~censored)[-ANCHOR:]
+    informed = 1.0 / (fit.level_sd**2 + fit.dispersion / np.maximum(information[known].sum(axis=1), 1e-9))
+    new_level = float(np.average((fit.level + anchor)[known], weights=informed)) if len(known) else 0.0
+    observed = np.divide(y, exposure, out=np.zeros_like(y), where=exposure > 0)
+    driver = Driver(
+        tenure=fit.tenure,
+        calendar=fit.calendar,
+        level=fit.level,
+        anchor=anchor,
+        new_level=new_level,
+        shift=design.shock_memory * float(fit.shock[recent].mean()),
+        ceiling=float(np.log(2.0 * max(observed.max(), 1e-12))),
+    )
+    return fit, driver

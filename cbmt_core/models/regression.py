@@ -1,0 +1,184 @@
+"""Penalised log-linear regression of cohort-weeks: tenure, calendar, cohort levels and week shocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+
+from cbmt_core.calendar import Calendar, calendar_of
+
+__all__ = ["CalendarDesign", "LogLinearFit", "fit_log_linear", "tenure_features"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+FLAT = 10.0
+"""Prior standard deviation, in log points, of what the data alone should settle."""
+HARMONICS = 4
+KNOTS = np.log([2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
+ITERATIONS = 12
+HUBER = 4.0
+"""Residuals count up to so many standard deviations."""
+
+
+@dataclass(frozen=True)
+class CalendarDesign:
+    """What the calendar may do to a driver, with the prior standard deviations of its effects."""
+
+    trend_sd: float
+    """A year of trend."""
+    season_sd: float = 0.25
+    week_sd: float = 0.08
+    """A week of the year, on top of the harmonics."""
+    holiday_sd: float = 0.10
+    trend_memory: float = 26.0
+    """Weeks over which the trend fades out after the origin."""
+
+    def features(self, first_week: date, n_weeks: int, horizon: int, country: str) -> Floats:
+        """[n_weeks + horizon, Q]: level, trend, harmonics, weeks of the year, holidays."""
+        calendar = calendar_of(first_week, n_weeks + horizon, country)
+        ahead = np.arange(n_weeks + horizon) - (n_weeks - 1.0)
+        faded = self.trend_memory * -np.expm1(-np.maximum(ahead, 0.0) / self.trend_memory)
+        trend = np.where(ahead > 0, faded, ahead) / 52.0
+        angle = _season_angle(calendar)
+        waves = [f(k * angle) for k in range(1, HARMONICS + 1) for f in (np.sin, np.cos)]
+        weeks = np.equal(calendar.week_of_year[:, None], np.arange(52))
+        return np.column_stack([np.ones(len(calendar)), trend, *waves, weeks, calendar.holiday])
+
+    def prior_sd(self, columns: int) -> Floats:
+        waves = [self.season_sd / k for k in range(1, HARMONICS + 1) for _ in range(2)]
+        known = [FLAT, self.trend_sd, *waves, *[self.week_sd] * 52]
+        return np.array([*known, *[self.holiday_sd] * (columns - len(known))])
+
+
+def _season_angle(calendar: Calendar) -> Floats:
+    """Position of the week's Wednesday in its year, as an angle."""
+    wednesday = calendar.weeks + 3
+    day = (wednesday - wednesday.astype("datetime64[Y]")).astype(float)
+    return np.asarray(2 * np.pi * day / 365.25)
+
+
+def tenure_features(tenure: Ints, censored: npt.NDArray[np.bool_], trend: Floats) -> tuple[Floats, Floats]:
+    """[..., K] features of tenure and their prior standard deviations.
+
+    Cohorts of known birth: the birth week, and a broken line in log tenure, which goes on beyond the
+    oldest cohort as a power law. The left-censored cohort's tenure is unknown: it has a trend of its
+    own (`trend`, the calendar's faded one).
+    """
+    log_tenure = np.log(np.maximum(tenure, 1))
+    young = ~censored
+    columns = [
+        young & (tenure == 0),
+        young * log_tenure,
+        *(young * np.maximum(log_tenure - knot, 0.0) for knot in KNOTS),
+        censored * trend,
+    ]
+    return np.stack(np.broadcast_arrays(*columns), axis=-1).astype(float), np.array(
+        [FLAT, 1.0, *[0.5] * len(KNOTS), 0.3]
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class LogLinearFit:
+    """log E[y / exposure] = tenure features + calendar features + cohort level + week shock."""
+
+    tenure: Floats
+    """[K] coefficients."""
+    calendar: Floats
+    """[Q] coefficients."""
+    level: Floats
+    """[N] cohort levels, shrunken."""
+    shock: Floats
+    """[T] week shocks, shrunken."""
+    dispersion: float
+    level_sd: float
+    shock_sd: float
+    iterations: int
+    converged: bool
+
+
+def fit_log_linear(
+    y: Floats,
+    exposure: Floats,
+    tenure: Floats,
+    tenure_sd: Floats,
+    calendar: Floats,
+    calendar_sd: Floats,
+    *,
+    counts: bool,
+    wide: npt.NDArray[np.bool_],
+    cell_sd: float,
+) -> LogLinearFit:
+    """Maximise the penalised quasi-likelihood by Newton steps, the variances by moments as they go.
+
+    The relative variance of a cell is the dispersion times 1 / mean (`counts`: Poisson) or
+    1 / exposure (gamma), plus `cell_sd` squared, so that a cohort of a million customers does not
+    outvote all others. Cohort levels are eliminated first, so that the
+    system solved is the size of the calendar. `wide` marks cohorts whose level nothing shrinks.
+    """
+    N, T = y.shape
+    K, Q = tenure.shape[2], calendar.shape[1]
+    C = np.hstack([calendar, np.eye(T)])
+    F = tenure.reshape(N * T, K)
+    seen = exposure > 0
+    beta, gamma = np.zeros(K), np.zeros(Q + T)
+    level = np.zeros(N)
+    gamma[0] = np.log(max(y[seen].sum(), 0.5) / exposure[seen].sum())
+    dispersion, level_var, shock_var = 1.0, 0.2**2, 0.1**2
+    safe = np.where(seen, exposure, 1.0)
+    converged = False
+    step_size = np.inf
+    iteration = 0
+    for iteration in range(1, ITERATIONS + 1):  # noqa: B007
+        linear = (F @ beta).reshape(N, T) + C @ gamma + level[:, None]
+        mean = np.exp(np.clip(linear, gamma[0] - 12.0, gamma[0] + 12.0))
+        weight = exposure * mean if counts else exposure
+        relative = np.where(seen, 1.0 / np.where(seen, weight, 1.0) + cell_sd**2, np.inf)
+        deviation = np.sqrt(dispersion * relative)
+        residual = np.where(
+            seen, np.clip(y / (safe * mean) - 1.0, -HUBER * deviation, HUBER * deviation), 0.0
+        )
+        W = 1.0 / (dispersion * relative)
+        WF = (W.reshape(-1, 1) * F).reshape(N, T, K)
+        WR = W * residual
+
+        penalty_beta, penalty_level = tenure_sd**-2, np.where(wide, FLAT**-2, 1.0 / level_var)
+        penalty_gamma = np.concatenate([calendar_sd**-2, np.full(T, 1.0 / shock_var)])
+        D = W.sum(axis=1) + penalty_level
+        B = np.hstack([WF.sum(axis=1), W @ C])
+        FC = WF.sum(axis=0).T @ C
+        M = np.block([[F.T @ WF.reshape(N * T, K), FC], [FC.T, C.T @ (W.sum(axis=0)[:, None] * C)]])
+        M[np.diag_indices(K + Q + T)] += np.concatenate([penalty_beta, penalty_gamma])
+        g = np.concatenate([F.T @ WR.ravel(), C.T @ WR.sum(axis=0)])
+        g -= np.concatenate([penalty_beta * beta, penalty_gamma * gamma])
+        h = WR.sum(axis=1) - penalty_level * level
+        covariance = np.linalg.inv(M - B.T @ (B / D[:, None]))
+        step = covariance @ (g - B.T @ (h / D))
+        step = np.clip(step, -1.0, 1.0)
+        level = level + np.clip((h - B @ step) / D, -1.0, 1.0)
+        beta, gamma = beta + step[:K], gamma + step[K:]
+
+        shock_var = float(np.clip(np.mean(gamma[Q:] ** 2 + np.diag(covariance)[K + Q :]), 1e-4, 1.0))
+        free = ~wide
+        if free.any():
+            level_var = float(np.clip(np.mean(level[free] ** 2 + 1.0 / D[free]), 1e-4, 0.5))
+        pearson = np.sum(residual**2 / relative) / max(int(seen.sum()) - K - N, 1)
+        dispersion = float(max(pearson, 1e-4))
+        step_size = float(np.abs(step).max())
+        if step_size < 1e-3:
+            converged = True
+            break
+    return LogLinearFit(
+        tenure=beta,
+        calendar=gamma[:Q],
+        level=level,
+        shock=gamma[Q:],
+        dispersion=dispersion,
+        level_sd=level_var**0.5,
+        shock_sd=shock_var**0.5,
+        iterations=iteration,
+        converged=converged,
+    )
