@@ -1,0 +1,128 @@
+"""Random forest with several outputs, kept as plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import optuna
+from sklearn.ensemble import RandomForestRegressor
+
+from cbmt_core.models.sequence import OUTCOMES
+from cbmt_core.models.trees.data import Choice, TrainingSet
+
+__all__ = ["Forest", "RandomForest"]
+
+Floats = npt.NDArray[np.float32]
+
+_ARRAYS = ("root", "feature", "threshold", "child", "value", "depth")
+_V = OUTCOMES.index("V")
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """The nodes of all trees, one tree after the other; a leaf is its own child."""
+
+    root: npt.NDArray[np.int32]
+    """[trees] index of each tree's first node"""
+    feature: npt.NDArray[np.int32]
+    threshold: npt.NDArray[np.float64]
+    child: npt.NDArray[np.int32]
+    """[nodes, 2] left (value <= threshold) and right"""
+    value: npt.NDArray[np.float64]
+    """[nodes, 4]"""
+    depth: npt.NDArray[np.int32]
+    """[trees]"""
+
+    @classmethod
+    def of(cls, model: RandomForestRegressor, values: list[npt.NDArray[np.float64]]) -> Self:
+        """The trees of `model` with the node values `values`."""
+        trees = [estimator.tree_ for estimator in model.estimators_]
+        root = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
+        sides = np.concatenate([np.column_stack([t.children_left, t.children_right]) for t in trees])
+        first = np.repeat(root, [tree.node_count for tree in trees])[:, None]
+        return cls(
+            root=root.astype(np.int32),
+            feature=np.concatenate([np.maximum(tree.feature, 0) for tree in trees]).astype(np.int32),
+            threshold=np.concatenate([tree.threshold for tree in trees]),
+            child=np.where(sides < 0, np.arange(len(sides))[:, None], first + sides).astype(np.int32),
+            value=np.concatenate(values),
+            depth=np.array([tree.max_depth for tree in trees], np.int32),
+        )
+
+    def predict(self, X: Floats) -> Floats:
+        node = np.broadcast_to(self.root, (len(X), len(self.root))).ravel()
+        row = np.repeat(np.arange(len(X)) * X.shape[1], len(self.root))
+        flat, child = X.ravel(), self.child.ravel()
+        for _ in range(self.depth.max()):
+            right = flat[row + self.feature[node]] > self.threshold[node]
+            node = child[2 * node + right]
+        by_tree: npt.NDArray[np.float64] = self.value[node].reshape(len(X), len(self.root), -1)
+        return by_tree.mean(axis=1).astype(np.float32)
+
+    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {name: getattr(self, name) for name in _ARRAYS}
+
+
+def _node_values(
+    model: RandomForestRegressor, data: TrainingSet, weight: npt.NDArray[np.float64]
+) -> list[npt.NDArray[np.float64]]:
+    """[nodes, 4] of each tree: the means of its draws, but of V over the known targets only.
+
+    Splits are found with the last known V in place of an unknown one, because a forest of several
+    outputs has no weights by output; what it forecasts rests on orders that were placed. A leaf that
+    saw none keeps the carried values.
+    """
+    values = []
+    for estimator, drawn in zip(model.estimators_, model.estimators_samples_, strict=True):
+        value = estimator.tree_.value[:, :, 0].copy()
+        known = drawn[data.known[drawn, _V]]
+        leaf = estimator.tree_.apply(data.X[known])
+        total = np.bincount(leaf, weight[known], len(value))
+        seen = total > 0
+        value[seen, _V] = (
+            np.bincount(leaf, weight[known] * data.targets[known, _V], len(value))[seen] / total[seen]
+        )
+        values.append(value)
+    return values
+
+
+@dataclass(frozen=True)
+class RandomForest:
+    """scikit-learn's forest, grown on scaled targets."""
+
+    default: Choice = field(
+        default_factory=lambda: {"min_samples_leaf": 8, "max_features": 0.3, "weight_power": 0.0}
+    )
+    stages: tuple[int, ...] = (8, 24)
+    final: int = 64
+
+    def suggest(self, trial: optuna.Trial) -> Choice:
+        return {
+            "min_samples_leaf": trial.suggest_int("min_samples_leaf", 3, 40, log=True),
+            "max_features": trial.suggest_float("max_features", 0.1, 0.5),
+            "weight_power": trial.suggest_categorical("weight_power", [0.0, 0.5]),
+        }
+
+    def grow(self, data: TrainingSet, choice: Choice, stages: tuple[int, ...], seed: int) -> Iterator[Forest]:
+        model = RandomForestRegressor(
+            min_samples_leaf=choice["min_samples_leaf"],
+            max_features=choice["max_features"],
+            max_samples=0.5,
+            random_state=seed,
+            n_jobs=1,
+            warm_start=True,
+        )
+        weight = data.weight(choice["weight_power"])
+        for stage in stages:
+            model.set_params(n_estimators=stage).fit(data.X, data.targets, sample_weight=weight)
+            yield Forest.of(model, _node_values(model, data, weight))
+
+    def final_size(self, stage: int) -> int:
+        return self.final  # more trees never hurt a forest
+
+    def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Forest:
+        return Forest(**{name: arrays[name] for name in _ARRAYS})
