@@ -27,8 +27,20 @@ class ModelEntry:
 _ENTRIES: tuple[ModelEntry, ...] = (
     ModelEntry("seasonal_naive", "floor", "seasonal_naive:SeasonalNaive", in_paper=False),
     ModelEntry("cohort_glm", "floor", "cohort_glm:CohortGlm", in_paper=False),
+    ModelEntry("gls_v1", "classical", "gls:Gls", {"version": 1}),
+    ModelEntry("gls_v2", "classical", "gls:Gls", {"version": 2}),
+    ModelEntry("gls_v3", "classical", "gls:Gls", {"version": 3}),
+    ModelEntry("lmp_v1", "classical", "lmp:Lmp", {"version": 1}),
+    ModelEntry("lmp_v2", "classical", "lmp:Lmp", {"version": 2}),
+    ModelEntry("ssw_v1", "classical", "ssw:Ssw", {"version": 1}),
+    ModelEntry("ssw_v2", "classical", "ssw:Ssw", {"version": 2}),
+    ModelEntry("ssw_v3", "classical", "ssw:Ssw", {"version": 3}),
     ModelEntry("rf", "tree", "trees:TreeForecaster", {"learner": "rf"}),
     ModelEntry("xgb", "tree", "trees:TreeForecaster", {"learner": "xgb"}),
+    ModelEntry("wg_pnbd_fp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": True, "covariates": False}),
+    ModelEntry("wg_pnbd_pp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": False, "covariates": False}),
+    ModelEntry("wg_pnbd_e_fp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": True, "covariates": True}),
+    ModelEntry("wg_pnbd_e_pp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": False, "covariates": True}),
 )
 
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}

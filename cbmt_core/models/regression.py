@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from cbmt_core.calendar import Calendar, calendar_of
 
-__all__ = ["CalendarDesign", "LogLinearFit", "fit_log_linear", "tenure_features"]
+__all__ = ["CalendarDesign", "LogLinearFit", "fit_log_linear", "fit_poisson", "tenure_features"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -182,3 +182,30 @@ def fit_log_linear(
         iterations=iteration,
         converged=converged,
     )
+
+
+def fit_poisson(x: Floats, y: Floats, exposure: Floats, sd: Floats) -> Floats:
+    """Coefficients of log E[y / exposure] = x beta, normal priors of deviation `sd`, by Newton steps.
+
+    Overdispersion is estimated and weakens the data against the priors; residuals are held within
+    `HUBER` deviations, so that one odd cell is no level.
+    """
+    beta = np.zeros(x.shape[1])
+    start = np.log(max(float(y.sum()), 0.5) / float(exposure.sum()))
+    # Every row has exactly one of the level columns, so that all of them start at the mean rate.
+    beta[np.isinf(sd) | (sd >= FLAT)] = start
+    penalty = np.divide(1.0, sd**2, out=np.zeros_like(sd), where=np.isfinite(sd))
+    centre = np.where(sd >= FLAT, start, 0.0)
+    dispersion = 1.0
+    for _ in range(25):
+        mean = exposure * np.exp(np.clip(x @ beta, start - 12.0, start + 12.0))
+        reach = HUBER * np.sqrt(dispersion * mean)
+        residual = np.clip(y - mean, -reach, reach)
+        dispersion = max(float(np.sum(residual**2 / mean)) / max(len(y) - len(beta), 1), 0.1)
+        gram = x.T @ (mean[:, None] * x) / dispersion + np.diag(penalty + 1e-9)
+        gradient = x.T @ residual / dispersion - penalty * (beta - centre)
+        step = np.clip(np.linalg.solve(gram, gradient), -1.0, 1.0)
+        beta = beta + step
+        if np.abs(step).max() < 1e-6:
+            break
+    return beta
