@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from urllib.parse import quote, unquote
+from urllib.parse import quote_plus, unquote_plus
 
-__all__ = ["MAX_SLUG", "SEPARATOR", "Unit"]
+__all__ = ["MAX_SLUG", "SEPARATOR", "Unit", "slug_sql"]
 
 SEPARATOR = "~"
 MAX_SLUG = 200
 """Longest slug: with its `firm=` prefix it stays a legal file name everywhere."""
 
 
+# "~" sets a segment apart, and an orchestrator may read "..." in a partition key as a range.
+_RESERVED = {SEPARATOR: "%7E", "...": "%2E%2E%2E"}
+
+
 def _encode(name: str) -> str:
-    # quote() leaves letters, digits and _ . - ~ alone; the last three stand for something in a slug.
-    text = quote(name, safe="").replace("_", "%5F").replace(".", "%2E").replace("~", "%7E")
-    return text.replace("%20", "_")
+    text = quote_plus(name, safe="")
+    for plain, encoded in _RESERVED.items():
+        text = text.replace(plain, encoded)
+    return text
 
 
-def _decode(slug: str) -> str:
-    return unquote(slug.replace("_", "%20"), errors="strict")
+def slug_sql(column: str) -> str:
+    """SQL that gives the slug of a firm's name, the same as `Unit(name).slug`."""
+    text = f"replace(url_encode({column}), '%20', '+')"
+    for plain, encoded in _RESERVED.items():
+        text = f"replace({text}, '{plain}', '{encoded}')"
+    return text
 
 
 @dataclass(frozen=True, order=True)
@@ -36,11 +45,11 @@ class Unit:
 
     @property
     def slug(self) -> str:
-        """Partition key and folder name. A letter's case is kept; spaces show as underscores."""
+        """Partition key and folder name: the name as a URL would carry it."""
         parts = [self.firm] if self.segment is None else [self.firm, self.segment]
         return SEPARATOR.join(_encode(part) for part in parts)
 
     @classmethod
     def from_slug(cls, slug: str) -> Unit:
-        firm, *segment = (_decode(part) for part in slug.split(SEPARATOR))
+        firm, *segment = (unquote_plus(part, errors="strict") for part in slug.split(SEPARATOR))
         return cls(firm, *segment)

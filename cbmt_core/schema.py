@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["TABLES", "Column", "Table"]
+__all__ = ["TABLES", "VIEWS", "Column", "Table", "View"]
 
 MONEY = "DECIMAL(18,4)"
 
@@ -154,3 +154,34 @@ _ALL = (
 )
 
 TABLES: dict[str, Table] = {table.name: table for table in _ALL}
+
+
+@dataclass(frozen=True)
+class View:
+    name: str
+    meaning: str
+    sql: str
+
+
+VIEWS: tuple[View, ...] = (
+    View(
+        "quarantine_summary",
+        "Unused source rows counted by firm and reason.",
+        "SELECT firm, reason, count(*) AS rows, sum(amount) AS amount FROM quarantine GROUP BY ALL ORDER BY ALL",
+    ),
+    View(
+        "firm_year",
+        "A firm's calendar years, by the Sunday that starts each week; first and last years may be partial.",
+        "SELECT firm, year(week) AS year, count(*) AS weeks, sum(acquired) AS acquired, sum(orders) AS orders, "
+        "sum(sales) AS sales, CAST(sum(sales) AS DOUBLE) / nullif(sum(orders), 0) AS aov "
+        "FROM firm_week GROUP BY ALL ORDER BY ALL",
+    ),
+    View(
+        "cohort_quarter",
+        "Sales and orders by quarter of acquisition and calendar quarter.",
+        "SELECT firm, CASE WHEN left_censored THEN NULL ELSE CAST(date_trunc('quarter', cohort) AS DATE) END "
+        "AS acquired_in, CAST(date_trunc('quarter', week) AS DATE) AS quarter, sum(orders) AS orders, "
+        "sum(repeat_orders) AS repeat_orders, sum(sales) AS sales "
+        "FROM cohort_week GROUP BY ALL ORDER BY ALL",
+    ),
+)

@@ -1,0 +1,141 @@
+"""Orders become weekly acquisition cohorts: cohort_week, firm_week and the firm's own row, in SQL."""
+
+from __future__ import annotations
+
+import duckdb
+
+from cbmt_core.design import StudyDesign, Window
+from cbmt_core.duck import literal
+from cbmt_core.errors import BadFirmData
+from cbmt_core.names import Unit
+from cbmt_core.transactions.orders import OrderCounts
+
+__all__ = ["make_cohort_week", "make_firm", "make_firm_week"]
+
+
+def _weeks(window: Window) -> str:
+    return (
+        f"SELECT CAST(unnest(generate_series(DATE '{window.first}', DATE '{window.last}', INTERVAL 7 DAY)) "
+        "AS DATE) AS week"
+    )
+
+
+def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, design: StudyDesign) -> None:
+    """Make the temporary table `cohort_week` of one unit from the relation `orders` (SPEC of the tables:
+    `schema.py`).
+
+    Customers with an order before the first calibration week form the left-censored cohort; the cohort
+    of the others is the week of their first order. The initial order is a customer's earliest; equal
+    times are told apart by order id, so that the table does not depend on the order of rows.
+    """
+    study = design.study
+    # For the left-censored cohort the first order ever is unknown, so all its orders are repeats.
+    censored = f"DATE '{design.left_censored_cohort}'" if design.left_censored_cohort else "NULL"
+    con.execute(f"""
+        CREATE OR REPLACE TEMP TABLE cohort_week AS
+        WITH customers AS (
+            SELECT customer, min(week) AS first_week,
+                CAST(arg_min(amount, (ordered_at, order_id)) AS DECIMAL(18,4)) AS first_amount
+            FROM {orders} WHERE week <= DATE '{study.last}' GROUP BY customer
+        ), members AS (
+            SELECT customer, first_amount, first_week < DATE '{study.first}' AS left_censored,
+                CASE WHEN first_week < DATE '{study.first}' THEN {censored} ELSE first_week END AS cohort
+            FROM customers
+        ), cohorts AS (
+            SELECT cohort, left_censored, count(*) AS cohort_size, sum(first_amount) AS first_sales
+            FROM members GROUP BY ALL
+        ), customer_weeks AS (
+            SELECT customer, week, count(*) AS orders, sum(amount) AS sales
+            FROM {orders} WHERE week BETWEEN DATE '{study.first}' AND DATE '{study.last}' GROUP BY ALL
+        ), activity AS (
+            SELECT cohort, week, sum(orders) AS orders, sum(sales) AS sales, count(*) AS active_customers
+            FROM customer_weeks JOIN members USING (customer) GROUP BY ALL
+        ), dense AS (
+            SELECT c.*, w.week, NOT left_censored AND w.week = c.cohort AS is_birth
+            FROM cohorts c JOIN ({_weeks(study)}) w ON w.week >= c.cohort
+        ), filled AS (
+            SELECT d.*, coalesce(a.orders, 0) AS orders, coalesce(a.sales, 0) AS sales,
+                coalesce(a.active_customers, 0) AS active_customers,
+                CASE WHEN is_birth THEN cohort_size ELSE 0 END AS initial_orders,
+                CASE WHEN is_birth THEN first_sales ELSE 0 END AS initial_sales
+            FROM dense d LEFT JOIN activity a ON a.cohort = d.cohort AND a.week = d.week
+        )
+        SELECT {literal(unit.name)} AS firm, cohort, week, left_censored,
+            CAST((week - cohort) // 7 AS INTEGER) AS tenure, cohort_size,
+            CAST(orders AS BIGINT) AS orders, initial_orders,
+            CAST(orders - initial_orders AS BIGINT) AS repeat_orders,
+            CAST(sales AS DECIMAL(18,4)) AS sales, CAST(initial_sales AS DECIMAL(18,4)) AS initial_sales,
+            CAST(sales - initial_sales AS DECIMAL(18,4)) AS repeat_sales, active_customers,
+            (orders - initial_orders) / cohort_size AS ropc,
+            CASE WHEN orders > 0 THEN CAST(sales AS DOUBLE) / orders END AS aov
+        FROM filled ORDER BY cohort, week
+    """)
+    if con.execute("SELECT count(*) FROM cohort_week").fetchall()[0][0] == 0:
+        raise BadFirmData(
+            unit.name, f"has no order from {study.first} to {study.last_day}, the study's weeks"
+        )
+
+
+def make_firm_week(con: duckdb.DuckDBPyConnection, unit: Unit, cohort_week: str, design: StudyDesign) -> None:
+    """Make the temporary table `firm_week` from the relation `cohort_week`: every week of the study."""
+    con.execute(f"""
+        CREATE OR REPLACE TEMP TABLE firm_week AS
+        WITH summed AS (
+            SELECT week, sum(initial_orders) AS initial_orders, sum(orders) AS orders,
+                sum(repeat_orders) AS repeat_orders, sum(sales) AS sales, sum(initial_sales) AS initial_sales,
+                sum(repeat_sales) AS repeat_sales, sum(active_customers) AS active_customers,
+                sum(cohort_size) AS cumulative_customers
+            FROM {cohort_week} GROUP BY week
+        )
+        SELECT {literal(unit.name)} AS firm, week,
+            CAST(coalesce(initial_orders, 0) AS BIGINT) AS acquired,
+            CAST(coalesce(orders, 0) AS BIGINT) AS orders,
+            CAST(coalesce(initial_orders, 0) AS BIGINT) AS initial_orders,
+            CAST(coalesce(repeat_orders, 0) AS BIGINT) AS repeat_orders,
+            CAST(coalesce(sales, 0) AS DECIMAL(18,4)) AS sales,
+            CAST(coalesce(initial_sales, 0) AS DECIMAL(18,4)) AS initial_sales,
+            CAST(coalesce(repeat_sales, 0) AS DECIMAL(18,4)) AS repeat_sales,
+            CAST(coalesce(active_customers, 0) AS BIGINT) AS active_customers,
+            CAST(coalesce(cumulative_customers, 0) AS BIGINT) AS cumulative_customers,
+            repeat_orders / nullif(cumulative_customers, 0) AS ropc,
+            CAST(sales AS DOUBLE) / nullif(orders, 0) AS aov
+        FROM ({_weeks(design.study)}) LEFT JOIN summed USING (week) ORDER BY week
+    """)
+
+
+def make_firm(
+    con: duckdb.DuckDBPyConnection,
+    unit: Unit,
+    orders: str,
+    cohort_week: str,
+    counts: OrderCounts,
+    design: StudyDesign,
+) -> None:
+    """Make the temporary table `firm`, one row."""
+    study = design.study
+    parent = literal(unit.firm) if unit.segment is not None else "NULL"
+    segment = literal(unit.segment) if unit.segment is not None else "NULL"
+    industry = literal(counts.industry) if counts.industry is not None else "NULL"
+    con.execute(f"""
+        CREATE OR REPLACE TEMP TABLE firm AS
+        WITH o AS (
+            SELECT min(week) AS first_week, max(week) AS last_week, count(DISTINCT customer) AS customers,
+                count(*) AS orders, sum(amount) AS sales,
+                count(*) FILTER (week < DATE '{study.first}') AS washout_orders,
+                coalesce(sum(amount) FILTER (week < DATE '{study.first}'), 0) AS washout_sales,
+                count(*) FILTER (week > DATE '{study.last}') AS unfinished_orders,
+                coalesce(sum(amount) FILTER (week > DATE '{study.last}'), 0) AS unfinished_sales
+            FROM {orders}
+        ), c AS (
+            SELECT coalesce(max(cohort_size) FILTER (left_censored), 0) AS left_censored_customers,
+                CAST(coalesce(sum(sales) FILTER (left_censored), 0) AS DOUBLE) / nullif(sum(sales), 0)
+                    AS left_censored_share
+            FROM {cohort_week}
+        )
+        SELECT {literal(unit.name)} AS firm, {literal(unit.slug)} AS slug, {parent} AS parent,
+            {segment} AS segment, {industry} AS industry, {literal(counts.currency)} AS currency,
+            {literal(counts.timezone)} AS timezone,
+            o.*, c.*, {counts.rows_in} AS rows_in, {counts.rows_used} AS rows_used,
+            {counts.rows_quarantined} AS rows_quarantined
+        FROM o, c
+    """)

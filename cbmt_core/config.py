@@ -1,0 +1,148 @@
+"""The project file `cbmt.toml`: where the orders are, how to read them, and the study's dates."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from cbmt_core.design import VALIDATION_WEEKS, StudyDesign
+from cbmt_core.errors import ConfigError
+
+__all__ = ["DesignConfig", "ProjectConfig", "QualityConfig", "SourceConfig"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class ColumnMap(_Section):
+    """Names, in the source, of the columns the product knows."""
+
+    customer: str = "customer"
+    order_time: str = "order_time"
+    amount: str = "amount"
+    firm: str | None = "firm"
+    order_id: str | None = None
+    industry: str | None = None
+    segment: str | None = None
+
+
+class SourceConfig(_Section):
+    """One data set: a file, a folder of files, or a table of a DuckDB file."""
+
+    name: str = Field(min_length=1)
+    path: str = Field(min_length=1)
+    currency: str = Field(pattern="^[A-Z]{3}$")
+    timezone: str
+    table: str | None = None
+    columns: ColumnMap = ColumnMap()
+    firm: str | None = None
+    """Name of the only firm, for files without a firm column."""
+    order_grain: Literal["order", "day"] = "order"
+    time_format: str | None = None
+    """strptime format of the order time, where it is not ISO 8601."""
+    decimal_separator: Literal[".", ","] = "."
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+
+    @field_validator("timezone")
+    @classmethod
+    def _known_zone(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError) as error:
+            raise ValueError(
+                f"{value!r} is not a time zone; use a name such as Europe/London or UTC"
+            ) from error
+        return value
+
+    @model_validator(mode="after")
+    def _one_way_to_name_the_firm(self) -> SourceConfig:
+        if self.firm is None and self.columns.firm is None:
+            raise ValueError("say which column names the firm (columns.firm) or name the only firm (firm)")
+        return self
+
+    @property
+    def reading_digest(self) -> str:
+        """Changes when the same bytes would be read differently."""
+        text = self.model_dump_json(exclude={"name", "path"})
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class DesignConfig(_Section):
+    """What to fix of the study's dates; the rest follows from the data's span."""
+
+    first_day: date | None = None
+    last_day: date | None = None
+    washout_weeks: int | None = Field(default=None, ge=0)
+    validation_weeks: int = Field(default=VALIDATION_WEEKS, ge=1)
+    holdout_weeks: int | None = Field(default=None, ge=1)
+    country: str = "US"
+
+    def design(self, first_day: date, last_day: date) -> StudyDesign:
+        """The study design for data seen from `first_day` to `last_day`."""
+        return StudyDesign.for_span(
+            self.first_day or first_day,
+            self.last_day or last_day,
+            washout_weeks=self.washout_weeks,
+            validation_weeks=self.validation_weeks,
+            holdout_weeks=self.holdout_weeks,
+            country=self.country,
+        )
+
+
+class QualityConfig(_Section):
+    """Limits beyond which a firm's data are not trusted."""
+
+    max_quarantine_share: float = Field(default=0.05, ge=0, le=1)
+    """Share of a firm's rows that may be bad (rows out of the study's dates do not count)."""
+    min_customers: int = Field(default=20, ge=1)
+    max_silent_weeks: int = Field(default=8, ge=1)
+    """Weeks without an order after which a firm is reported as stale or full of gaps."""
+
+
+class ProjectConfig(_Section):
+    """The whole of `cbmt.toml`."""
+
+    sources: tuple[SourceConfig, ...] = Field(min_length=1)
+    design: DesignConfig = DesignConfig()
+    quality: QualityConfig = QualityConfig()
+
+    @model_validator(mode="after")
+    def _distinct_names(self) -> ProjectConfig:
+        names = [source.name for source in self.sources]
+        twice = {name for name in names if names.count(name) > 1}
+        if twice:
+            raise ValueError(f"two sources are called {', '.join(sorted(twice))}")
+        return self
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, object], where: str) -> ProjectConfig:
+        try:
+            return cls.model_validate(values)
+        except ValidationError as error:
+            lines = [f"{where} cannot be used:"]
+            for item in error.errors():
+                place = ".".join(str(part) for part in item["loc"]) or "(top)"
+                lines.append(f"  {place}: {item['msg']}")
+            raise ConfigError("\n".join(lines)) from None
+
+    @classmethod
+    def load(cls, path: Path) -> ProjectConfig:
+        """Read a project file; every mistake in it is named at once."""
+        try:
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise ConfigError(
+                f"there is no project file {path}; make one with `cbmt ingest` or `cbmt simulate`"
+            ) from None
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} is not valid TOML: {error}") from None
+        return cls.from_mapping(values, str(path))

@@ -1,0 +1,35 @@
+"""DuckDB connections that stay within their means, and the quoting every SQL text needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+
+__all__ = ["connect", "identifier", "literal"]
+
+
+def connect(
+    spill: Path | None = None, *, memory: str = "4GB", threads: int | None = None
+) -> duckdb.DuckDBPyConnection:
+    """An in-memory database that spills into `spill` beyond `memory`.
+
+    Row order is kept, and no progress bar is shown: progress is told per firm and per file.
+    """
+    con = duckdb.connect()
+    con.execute(f"SET memory_limit = {literal(memory)}; SET enable_progress_bar = false")
+    if threads:
+        con.execute(f"SET threads = {int(threads)}")
+    if spill:
+        con.execute(f"SET temp_directory = {literal(str(spill))}")
+    return con
+
+
+def literal(text: str) -> str:
+    """`text` as an SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def identifier(name: str) -> str:
+    """`name` as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'

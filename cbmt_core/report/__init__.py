@@ -1,0 +1,1 @@
+"""Exhibits, figures and pages that people read."""

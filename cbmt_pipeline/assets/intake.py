@@ -1,0 +1,39 @@
+"""The raw side: source files read once into the intake."""
+
+import dagster as dg
+
+from cbmt_pipeline.partitions import FIRM_PARTITIONS
+from cbmt_pipeline.resources import ProjectResource
+
+__all__ = ["intake"]
+
+
+@dg.asset(
+    group_name="data", kinds={"parquet"}, description="Source files read once, each row mapped and judged."
+)
+def intake(context: dg.AssetExecutionContext, project: ProjectResource) -> None:
+    here = project.open()
+    report = here.intake.update(
+        here.config, here.root, lambda file, done, total: context.log.info(f"{done + 1}/{total} {file}")
+    )
+    units = here.intake.units()
+    context.instance.add_dynamic_partitions(FIRM_PARTITIONS, [unit.slug for unit in units])
+    ledger = here.intake.ledger()
+    context.log_event(
+        dg.AssetMaterialization(
+            "intake",
+            metadata={
+                "files": len(ledger),
+                "new_files": len(report.read),
+                "rows": sum(entry.rows for entry in ledger),
+                "new_rows": sum(entry.rows for entry in report.read),
+                "bad_rows": sum(entry.bad_rows for entry in ledger),
+                "firms": len(units),
+            },
+        )
+    )
+    if report.failed:
+        raise dg.Failure(
+            "\n".join(f"source {name} was left as it was: {why}" for name, why in report.failed.items()),
+            allow_retries=False,
+        )

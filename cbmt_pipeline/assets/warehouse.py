@@ -1,0 +1,34 @@
+"""The published DuckDB file that analysts open."""
+
+import dagster as dg
+
+from cbmt_core.firm_tables import DATA_TABLES
+from cbmt_pipeline.publish import publish
+from cbmt_pipeline.resources import ProjectResource
+
+__all__ = ["warehouse"]
+
+
+@dg.asset(
+    deps=list(DATA_TABLES),
+    group_name="publish",
+    kinds={"duckdb"},
+    automation_condition=dg.AutomationCondition.eager().without(
+        # Waiting for every firm would mean waiting for the one that is broken.
+        ~dg.AutomationCondition.any_deps_missing()
+    ),
+    description="data/cbmt.duckdb: a snapshot of every table, replaced whole; open connections keep the old one.",
+)
+def warehouse(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
+    here = project.open()
+    published = publish(here)
+    return dg.MaterializeResult(
+        metadata={
+            "path": dg.MetadataValue.path(str(here.warehouse)),
+            "bytes": here.warehouse.stat().st_size,
+            "firms": len(here.lake.units("firm")),
+            "tables": dg.MetadataValue.table(
+                records=[dg.TableRecord({"table": name, "rows": rows}) for name, rows in published.items()]
+            ),
+        }
+    )

@@ -1,0 +1,20 @@
+"""The Dagster code location."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from cbmt_pipeline.assets.firm_data import firm_data
+from cbmt_pipeline.assets.intake import intake
+from cbmt_pipeline.assets.warehouse import warehouse
+from cbmt_pipeline.automation import firms_sensor, new_files_sensor, read_new_files, refresh_firms
+from cbmt_pipeline.resources import ProjectResource
+
+defs = dg.Definitions(
+    assets=[intake, firm_data, warehouse],
+    jobs=[read_new_files, refresh_firms],
+    sensors=[new_files_sensor, firms_sensor],
+    resources={"project": ProjectResource(root=dg.EnvVar("CBMT_PROJECT"))},
+    # Parallelism is concurrent runs; a process per step costs more than most steps.
+    executor=dg.in_process_executor,
+)

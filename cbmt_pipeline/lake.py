@@ -1,0 +1,79 @@
+"""The lake: one Parquet file per table and firm, replaced whole, stamped with what it was made from."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import duckdb
+import pyarrow.parquet as pq
+
+from cbmt_core import atomic
+from cbmt_core.duck import literal
+from cbmt_core.names import Unit
+from cbmt_core.schema import TABLES
+
+__all__ = ["Lake", "Stamp"]
+
+
+@dataclass(frozen=True)
+class Stamp:
+    """What a file was made from; carried in the file's own metadata."""
+
+    code: str
+    config: str
+    inputs: str
+    seed: int = 0
+
+
+class Lake:
+    """Files `<root>/<table>/firm=<slug>/part.parquet`. Firms never contend; a killed writer leaves the
+    earlier file whole."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, table: str, unit: Unit) -> Path:
+        return self.root / table / f"firm={unit.slug}" / "part.parquet"
+
+    def glob(self, table: str) -> str:
+        """The SQL relation of every firm's file of one table."""
+        pattern = self.root / table / "*" / "part.parquet"
+        return f"read_parquet({literal(str(pattern))}, hive_partitioning = false)"
+
+    def relation(self, table: str, unit: Unit) -> str:
+        """The SQL relation of one firm's file."""
+        return f"read_parquet({literal(str(self.path(table, unit)))}, hive_partitioning = false)"
+
+    def units(self, table: str) -> list[Unit]:
+        """Units with a file of this table, in the order of their slugs."""
+        folders = (self.root / table).glob("firm=*/part.parquet")
+        return [Unit.from_slug(slug) for slug in sorted(p.parent.name.removeprefix("firm=") for p in folders)]
+
+    def write(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        table: str,
+        unit: Unit,
+        relation: str,
+        stamp: Stamp,
+    ) -> int:
+        """Put `relation`, in the table's declared columns and order, in the place of the unit's file."""
+        spec = TABLES[table]
+        metadata = f"{{cbmt: {literal(json.dumps(asdict(stamp)))}}}"
+        order = ", ".join(f'"{name}"' for name in spec.key)
+        with atomic.replacing(self.path(table, unit)) as target:
+            con.execute(
+                f"COPY (SELECT {spec.select()} FROM {relation} ORDER BY {order}) TO {literal(str(target))} "
+                f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata})"
+            )
+            return int(pq.read_metadata(target).num_rows)
+
+    def stamp(self, table: str, unit: Unit) -> Stamp | None:
+        """The stamp of the unit's file, or None without a file."""
+        try:
+            notes = pq.read_metadata(self.path(table, unit)).metadata or {}
+        except FileNotFoundError:
+            return None
+        return Stamp(**json.loads(notes[b"cbmt"])) if b"cbmt" in notes else None

@@ -1,0 +1,35 @@
+"""What the UI shows about a materialised table: rows, columns, and a picture."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import dagster as dg
+
+from cbmt_core.schema import TABLES
+
+__all__ = ["column_schema", "picture", "table_metadata"]
+
+
+def column_schema(table: str) -> dg.TableSchema:
+    spec = TABLES[table]
+    return dg.TableSchema(
+        columns=[
+            dg.TableColumn(
+                column.name,
+                column.type,
+                column.meaning,
+                constraints=dg.TableColumnConstraints(nullable=column.nullable),
+            )
+            for column in spec.columns
+        ]
+    )
+
+
+def table_metadata(table: str, rows: int, **more: Any) -> dict[str, Any]:
+    return {"dagster/row_count": rows, "dagster/column_schema": column_schema(table), **more}
+
+
+def picture(png: bytes, alt: str) -> dg.MarkdownMetadataValue:
+    return dg.MetadataValue.md(f"![{alt}](data:image/png;base64,{base64.b64encode(png).decode()})")

@@ -1,0 +1,108 @@
+"""Publishing: a fresh DuckDB file from the lake, put in the place of the old one in one step."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+import duckdb
+
+from cbmt_core import atomic, duck
+from cbmt_core.design import StudyDesign
+from cbmt_core.duck import identifier, literal
+from cbmt_core.schema import TABLES, VIEWS, Table
+from cbmt_pipeline.project import Project
+
+__all__ = ["publish"]
+
+T = TypeVar("T")
+
+UNPUBLISHED = "transactions"
+"""Orders stay in the lake, and the published file has a view of them: they are most of the bytes."""
+
+
+def publish(project: Project) -> dict[str, int]:
+    """Build and publish the warehouse; return the number of rows of each table."""
+    rows: dict[str, int] = {}
+    with atomic.replacing(project.warehouse) as target, duck.connect(project.spill) as con:
+        con.execute(f"ATTACH {literal(str(target))} AS w; USE w")
+        for table in TABLES.values():
+            if table.name != UNPUBLISHED:
+                _create(con, table)
+                rows[table.name] = _retrying(partial(_fill, con, table, project))
+        _describe_study(con, project.design())
+        _view_orders(con, project)
+        for view in VIEWS:
+            con.execute(f"CREATE VIEW {view.name} AS {view.sql}")
+            con.execute(f"COMMENT ON VIEW {view.name} IS {literal(view.meaning)}")
+        con.execute("USE memory; DETACH w")
+    return rows
+
+
+def _create(con: duckdb.DuckDBPyConnection, table: Table) -> None:
+    columns = [f"{identifier(c.name)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
+    key = ", ".join(identifier(name) for name in table.key)
+    con.execute(f"CREATE TABLE {table.name} ({', '.join(columns)}, PRIMARY KEY ({key}))")
+    con.execute(f"COMMENT ON TABLE {table.name} IS {literal(table.meaning)}")
+    for column in table.columns:
+        con.execute(f"COMMENT ON COLUMN {table.name}.{identifier(column.name)} IS {literal(column.meaning)}")
+
+
+def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> int:
+    con.execute(f"DELETE FROM {table.name}")
+    parts = []
+    if project.lake.units(table.name):
+        parts.append(f"SELECT {table.select()} FROM {project.lake.glob(table.name)}")
+    if table.name == "quarantine":
+        parts += [
+            # Rows that name no firm belong to no partition; they come from the intake itself.
+            f"SELECT {table.select()} FROM (SELECT * REPLACE (coalesce(firm, '') AS firm) "
+            f"FROM read_parquet({literal(str(project.intake.path(entry)))}) WHERE slug IS NULL)"
+            for entry in project.intake.ledger()
+        ]
+    if parts:
+        con.execute(f"INSERT INTO {table.name} {' UNION ALL '.join(parts)}")
+    return int(con.execute(f"SELECT count(*) FROM {table.name}").fetchall()[0][0])
+
+
+def _retrying(action: Callable[[], T], attempts: int = 5) -> T:
+    """A read may meet a file just as it is replaced; the next try sees the new one."""
+    for attempt in range(1, attempts):
+        try:
+            return action()
+        except (duckdb.IOException, duckdb.HTTPException):
+            time.sleep(0.2 * attempt)
+    return action()
+
+
+def _describe_study(con: duckdb.DuckDBPyConnection, design: StudyDesign) -> None:
+    windows = {
+        "washout": design.washout,
+        "training": design.training,
+        "validation": design.validation,
+        "calibration": design.calibration,
+        "holdout": design.holdout,
+        "bridge_baseline": design.bridge_baseline,
+        "bridge_target": design.bridge_target,
+    }
+    values = ", ".join(
+        f"({literal(name)}, DATE '{w.first}', DATE '{w.last}', {len(w)})"
+        for name, w in windows.items()
+        if len(w)
+    )
+    con.execute(
+        "CREATE TABLE study_window AS SELECT * FROM "
+        f'(VALUES {values}) AS t("window", first_week, last_week, weeks)'
+    )
+    con.execute(
+        "COMMENT ON TABLE study_window IS 'The windows of the study, as the Sundays that start their weeks.'"
+    )
+
+
+def _view_orders(con: duckdb.DuckDBPyConnection, project: Project) -> None:
+    if project.lake.units(UNPUBLISHED):
+        con.execute(f"CREATE VIEW {UNPUBLISHED} AS FROM {project.lake.glob(UNPUBLISHED)}")
+        meaning = f"{TABLES[UNPUBLISHED].meaning} Read from the lake as it is now, not from the snapshot."
+        con.execute(f"COMMENT ON VIEW {UNPUBLISHED} IS {literal(meaning)}")
