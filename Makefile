@@ -1,0 +1,53 @@
+# Everything starts here: `make demo` shows the product, `make test` proves it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+DEMO := data/demo
+
+.PHONY: help install demo test fast-test lint bench docs ui browser clean
+help:  ## what can be made
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "installing pinned dependencies into $(VENV) (some minutes the first time)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+install: $(READY)  ## create .venv with the pinned dependencies
+
+demo: $(READY)  ## run the main job on a built-in economy of 16 firms, in data/demo
+	@mkdir -p $(DEMO)
+	@$(BIN)/cbmt --project $(DEMO) simulate
+	@$(BIN)/cbmt --project $(DEMO) run
+
+ui: $(READY)  ## open the Dagster UI on 127.0.0.1:3000 (make ui PROJECT=folder; the demo by default)
+	@$(BIN)/cbmt --project $(or $(PROJECT),$(DEMO)) ui
+
+test: $(READY) browser  ## every test
+	@$(BIN)/python -m pytest -n auto
+
+fast-test: $(READY)  ## the tests that take seconds
+	@$(BIN)/python -m pytest -n auto -m 'not slow'
+
+lint: $(READY)  ## style and types
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(READY)  ## speed, as ratios and growth, on this machine
+	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
+
+docs: $(READY)  ## rewrite the pages that are made from code
+	@$(BIN)/python -m cbmt_core.report.dictionary > docs/tables.md
+
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing Chromium for the UI tests" && \
+	    apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+	  echo "no Chromium found: the tests that drive the UI in a browser will be skipped"
+
+clean:  ## remove the virtual environment and the demo
+	@rm -rf $(VENV) $(DEMO)

@@ -1,0 +1,34 @@
+"""The table dictionary, written from `schema.py`."""
+
+from __future__ import annotations
+
+from cbmt_core.schema import TABLES, VIEWS
+
+__all__ = ["table_dictionary"]
+
+HEADING = """\
+# Tables
+
+Made by `make docs` from `cbmt_core/schema.py`; a test keeps it current. Every table lies in the lake as
+Parquet (`data/lake/<table>/firm=<slug>/part.parquet`) and, except `transactions`, as a native table in the
+published `data/cbmt.duckdb`, where `transactions` is a view of the lake. The descriptions below are also
+comments in the DuckDB file: `SELECT table_name, comment FROM duckdb_tables()`.
+"""
+
+
+def table_dictionary() -> str:
+    """docs/tables.md as text."""
+    parts = [HEADING]
+    for table in TABLES.values():
+        parts.append(f"\n## {table.name}\n\n{table.meaning} Key: {', '.join(f'`{k}`' for k in table.key)}.\n")
+        parts.append("\n| column | type | meaning |\n| --- | --- | --- |\n")
+        for column in table.columns:
+            kind = f"{column.type}, may be NULL" if column.nullable else column.type
+            parts.append(f"| `{column.name}` | {kind} | {column.meaning} |\n")
+    parts.append("\n## Views\n\n| view | meaning |\n| --- | --- |\n")
+    parts += [f"| `{view.name}` | {view.meaning} |\n" for view in VIEWS]
+    return "".join(parts)
+
+
+if __name__ == "__main__":
+    print(table_dictionary(), end="")
