@@ -2,88 +2,28 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from cbmt_core.simulate.industries import Industry
 
 __all__ = ["firm_names"]
 
-_HEADS = (
-    # fmt: off
-    "Bral",
-    "Corv",
-    "Dunm",
-    "Elth",
-    "Fenn",
-    "Garv",
-    "Hald",
-    "Ilv",
-    "Jorv",
-    "Kest",
-    "Larn",
-    "Mirr",
-    "Nolv",
-    "Ostr",
-    "Perv",
-    "Quil",
-    "Rusk",
-    "Selv",
-    "Tarn",
-    "Ulv",
-    "Varn",
-    "Wend",
-    "Yarv",
-    "Zell",
-    "Brind",
-    "Cald",
-    "Dorv",
-    "Embr",
-    "Falk",
-    "Grev",
-    "Hesk",
-    "Ivarr",
-    "Keld",
-    "Lorv",
-    "Marv",
-    "Nesk",
-    "Orl",
-    "Pell",
-    "Rav",
-    "Skel",
-    "Tolv",
-    "Umbr",
-    "Velk",
-    "Wisk",
-    # fmt: on
+_HEADS = tuple(
+    re.findall(
+        r"\w+",
+        """Bral Corv Dunm Elth Fenn Garv Hald Ilv Jorv Kest Larn Mirr Nolv Ostr Perv Quil Rusk Selv Tarn Ulv
+        Varn Wend Yarv Zell Brind Cald Dorv Embr Falk Grev Hesk Ivarr Keld Lorv Marv Nesk Orl Pell Rav
+        Skel Tolv Umbr Velk Wisk""",
+    )
 )
-_TAILS = (
-    # fmt: off
-    "anto",
-    "awick",
-    "edale",
-    "efort",
-    "egard",
-    "elo",
-    "emere",
-    "enna",
-    "erby",
-    "essa",
-    "evar",
-    "ibel",
-    "idor",
-    "ikka",
-    "imar",
-    "inda",
-    "isto",
-    "obel",
-    "ogne",
-    "ondo",
-    "oria",
-    "osk",
-    "ovale",
-    "uvia",
-    "ystra",
-    # fmt: on
+_TAILS = tuple(
+    re.findall(
+        r"\w+",
+        """anto awick edale efort egard elo emere enna erby essa evar ibel idor ikka imar inda isto obel
+        ogne ondo oria osk ovale uvia ystra""",
+    )
 )
 
 _PLAIN = ("{a} {n}", "{a}", "{n} by {a}", "{a} {n} Co.", "The {a} {n}", "{a} & {b}")

@@ -75,20 +75,25 @@ class Population:
     the paper's quartiles are skewed even in logs.
     """
 
-    acquisition: tuple[float, float, float] = (6.65, 1.18, 1.30)
-    repeat_rate: tuple[float, float, float] = (0.0, 0.55, 0.75)
+    acquisition: tuple[float, float, float] = (6.59, 1.13, 1.32)
+    repeat_rate: tuple[float, float, float] = (0.65, 0.50, 1.15)
     """Median relative to the industry's frequency, in logs."""
-    order_value: tuple[float, float, float] = (0.0, 0.5, 0.5)
+    order_value: tuple[float, float, float] = (0.045, 0.64, 0.53)
     """Median relative to the industry's order value, in logs."""
-    base: tuple[float, float, float] = (3.6, 0.5, 0.5)
-    size_rate: float = -0.2
+    base: tuple[float, float, float] = (3.35, 0.5, 0.5)
+    """Live base in weeks of acquisition, in logs."""
+    size_rate: float = -0.24
     """Correlations of the firms' deviations."""
     size_value: float = -0.1
-    rate_value: float = -0.2
+    rate_value: float = -0.22
     size_base: float = 0.2
-    frequency_share: float = 1.0
-    """Power of the industry's frequency in a firm's rate."""
-    saturation: float = 0.2
+    bend: float = 0.3
+    """Extra rate deviation of firms far from the median size: small firms live on their regulars, and the
+    largest are large because people keep coming; firms in between have neither."""
+    core: float = 0.30
+    core_churn: float = 0.003
+    rate_trend: float = -0.005
+    saturation: float = 0.145
     saturation_size: float = 0.08
     """How much faster a firm one spread larger saturates."""
 
@@ -120,28 +125,27 @@ def draw_parameters(
     """A firm of the industry."""
     law = population or Population()
     size, rate, value, base = (float(z) for z in law.deviations(rng))
+    rate += law.bend * (abs(size) - np.sqrt(2 / np.pi))
     volatility = float(np.exp(rng.normal(0, 0.35)))
     noise = volatility * np.exp(rng.normal(0, 0.3, 3)) * np.array([0.07, 0.025, 0.012])
-    mean_log_frequency = -3.3  # of the 25 industries, weighted by firms
-    frequency = law.frequency_share * (np.log(industry.frequency) - mean_log_frequency) + mean_log_frequency
     return FirmParameters(
         acquisition=float(np.exp(_two_sided(law.acquisition, size))),
         saturation=law.saturation + law.saturation_size * size + float(rng.normal(0, 0.10)),
         base=float(np.exp(_two_sided(law.base, base))),
-        repeat_rate=float(np.exp(frequency + _two_sided(law.repeat_rate, rate))),
-        rate_shape=float(np.exp(rng.normal(np.log(0.9), 0.3))),
+        repeat_rate=float(industry.frequency * np.exp(_two_sided(law.repeat_rate, rate))),
+        rate_shape=float(np.exp(rng.normal(np.log(0.45), 0.3))),
         novelty=float(np.exp(rng.normal(np.log(0.5), 0.5))),
         novelty_weeks=float(np.exp(rng.normal(np.log(8), 0.3))),
-        core=_share(_logit(0.30) + industry.loyalty + float(rng.normal(0, 0.35))),
+        core=_share(_logit(law.core) + industry.loyalty + float(rng.normal(0, 0.35))),
         core_spread=float(np.exp(rng.normal(np.log(0.12), 0.4))),
-        core_churn=float(np.exp(rng.normal(np.log(0.0025), 0.4))),
+        core_churn=float(np.exp(rng.normal(np.log(law.core_churn), 0.4))),
         dropout_shape=float(np.exp(rng.normal(np.log(1.1), 0.25))),
         dropout_scale=float(np.exp(rng.normal(np.log(9), 0.35))),
         quality_drift=float(rng.normal(0.0, 0.05)),
         quality_spread=float(np.exp(rng.normal(np.log(0.05), 0.4))),
-        rate_trend=float(rng.normal(0.0, 0.05)),
+        rate_trend=law.rate_trend + float(rng.normal(0.0, 0.05)),
         order_value=industry.order_value * float(np.exp(_two_sided(law.order_value, value))),
-        value_trend=float(rng.normal(0.012, 0.02)),
+        value_trend=float(rng.normal(0.0, 0.02)),
         first_order=float(np.exp(rng.normal(-0.03, 0.08))),
         loyal_value=float(rng.normal(0.03, 0.05)),
         customer_spread=float(np.exp(rng.normal(np.log(0.40), 0.25))),

@@ -76,7 +76,8 @@ def _state_makers(volatility: float) -> dict[str, Callable[[np.random.Generator,
         "demand": lambda rng, n: volatility * _ar1(rng, n, 0.96, 0.09),
         "promotion": lambda rng, n: volatility * 0.28 * _echo(_events(rng, n, 5.0), promotion),
         "launch": lambda rng, n: volatility * 0.16 * _echo(_events(rng, n, 0.9), _decay(n, 9.0)),
-        "price": lambda rng, n: 0.03 * np.cumsum(_events(rng, n, 0.7)),
+        # More prices rise than fall.
+        "price": lambda rng, n: 0.03 * np.cumsum(_events(rng, n, 0.9) * rng.choice([1, 1, -1], n)),
         "competitor": lambda rng, n: volatility * 0.18 * _echo(_events(rng, n, 0.35), _decay(n, 26.0)),
         "regime": lambda rng, n: (
             volatility * 0.16 * np.cumsum(_events(rng, n, 0.4) * rng.choice([-1.0, 1.0], n))
