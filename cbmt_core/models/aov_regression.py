@@ -100,7 +100,7 @@ class AovRegression:
             first_week=panel.first_week,
             country=panel.design.country,
             n_weeks=panel.n_weeks,
-            birth=panel.birth,
+            birth=panel.birth.copy(),
             by_cohort=by_cohort,
             coefficients=coefficients,
             cohort_level=level,
@@ -194,7 +194,7 @@ def _cohort_levels(row: Ints, orders: Floats, value: Floats, mean: Floats, cohor
     noise = float(np.mean(orders * (value / mean - 1.0) ** 2)) / np.maximum(count, 1e-9)
     between = float(np.average(ratio**2 - np.minimum(noise, 1.0), weights=1.0 / (noise + COHORT_SD**2)))
     between = min(max(between, 0.0), COHORT_SD**2)
-    return ratio * between / (between + noise)
+    return ratio * between / (between + noise + 1e-12)
 
 
 def _gamma_regression(
