@@ -205,7 +205,7 @@ def _sample_base(b: Behaviour, revealed: float, rng: np.random.Generator) -> tup
 def _sample_sales(
     b: Behaviour, size: Floats, revealed: float, repeat: Floats, base: Floats, rng: np.random.Generator
 ) -> Floats:
-    """[T+1, T] sales: a gamma sum over orders, times how much this cohort's customers happen to spend."""
+    """[T+1, T] sales: a sum over orders, times how much this cohort's customers happen to spend."""
     T, p = b.weeks, b.parameters
     between, within = np.expm1(p.customer_spread**2), np.expm1(p.order_spread**2)
     spread = between + within + between * within
@@ -213,10 +213,18 @@ def _sample_sales(
     customers = np.maximum(np.append(size, revealed), 1.0)
     weight = customers / (between * (1 + 1 / p.rate_shape))
     crowd = rng.gamma(weight) / weight
-    first = np.zeros_like(orders)
-    first[np.arange(T), np.arange(T)] = rng.gamma(size / spread) * spread * b.first_value
-    sales = b.value * rng.gamma(orders / spread) * spread
-    return np.asarray(np.round(crowd[:, None] * (sales + first), 2))
+    total = b.value * _spend(orders, spread, rng)
+    total[np.arange(T), np.arange(T)] += b.first_value * _spend(size, spread, rng)
+    placed = orders.copy()
+    placed[np.arange(T), np.arange(T)] += size
+    return np.asarray(np.maximum(np.round(crowd[:, None] * total, 2), placed / 100))
+
+
+def _spend(orders: Floats, spread: float, rng: np.random.Generator) -> Floats:
+    """Sum of `orders` lognormal amounts of mean 1 and variance `spread`: lognormal with the same two
+    moments, which is exact for one order (Fenton and Wilkinson)."""
+    variance = np.log1p(spread / np.maximum(orders, 1))
+    return np.asarray(orders * np.exp(np.sqrt(variance) * rng.standard_normal(orders.shape) - variance / 2))
 
 
 def _collapse(

@@ -78,7 +78,7 @@ class Population:
     acquisition: tuple[float, float, float] = (6.59, 1.13, 1.32)
     repeat_rate: tuple[float, float, float] = (0.65, 0.50, 1.15)
     """Median relative to the industry's frequency, in logs."""
-    order_value: tuple[float, float, float] = (0.045, 0.64, 0.53)
+    order_value: tuple[float, float, float] = (0.045, 0.66, 0.59)
     """Median relative to the industry's order value, in logs."""
     base: tuple[float, float, float] = (3.35, 0.5, 0.5)
     """Live base in weeks of acquisition, in logs."""
@@ -93,6 +93,10 @@ class Population:
     core: float = 0.30
     core_churn: float = 0.003
     rate_trend: float = -0.005
+    most_acquired: float = 9000.0
+    """No firm acquires more a week: over the years a panel of 2.3 million people has no more to give."""
+    most_orders: float = 1.5
+    """No firm's average customer orders more often a week."""
     saturation: float = 0.145
     saturation_size: float = 0.08
     """How much faster a firm one spread larger saturates."""
@@ -109,6 +113,11 @@ class Population:
 def _two_sided(law: tuple[float, float, float], deviation: float) -> float:
     median, below, above = law
     return median + deviation * (below if deviation < 0 else above)
+
+
+def _below(limit: float, value: float) -> float:
+    """`value` where it is far below the limit, and never above the limit."""
+    return float(limit * np.tanh(value / limit))
 
 
 def _logit(share: float) -> float:
@@ -129,10 +138,10 @@ def draw_parameters(
     volatility = float(np.exp(rng.normal(0, 0.35)))
     noise = volatility * np.exp(rng.normal(0, 0.3, 3)) * np.array([0.07, 0.025, 0.012])
     return FirmParameters(
-        acquisition=float(np.exp(_two_sided(law.acquisition, size))),
+        acquisition=_below(law.most_acquired, np.exp(_two_sided(law.acquisition, size))),
         saturation=law.saturation + law.saturation_size * size + float(rng.normal(0, 0.10)),
         base=float(np.exp(_two_sided(law.base, base))),
-        repeat_rate=float(industry.frequency * np.exp(_two_sided(law.repeat_rate, rate))),
+        repeat_rate=_below(law.most_orders, industry.frequency * np.exp(_two_sided(law.repeat_rate, rate))),
         rate_shape=float(np.exp(rng.normal(np.log(0.45), 0.3))),
         novelty=float(np.exp(rng.normal(np.log(0.5), 0.5))),
         novelty_weeks=float(np.exp(rng.normal(np.log(8), 0.3))),
