@@ -24,6 +24,7 @@ def check_specs() -> list[dg.AssetCheckSpec]:
                 TRUSTED,
                 asset=table,
                 partitions_def=firm_partitions,
+                blocking=True,
                 description=f"Great Expectations suite of {table}: types, ranges, uniqueness, reconciliation.",
             )
             for table in CHECKED_TABLES
@@ -37,10 +38,11 @@ def evaluation(verdict: Verdict, partition: str) -> dg.AssetCheckEvaluation:
         asset_key=dg.AssetKey(verdict.table),
         check_name=TRUSTED,
         passed=verdict.passed and not verdict.warnings,
+        blocking=True,
         severity=dg.AssetCheckSeverity.ERROR if verdict.errors else dg.AssetCheckSeverity.WARN,
         description="; ".join([*verdict.errors, *verdict.warnings]) or "every expectation holds",
         metadata={
-            "expectations": verdict.evaluated,
+            "expectations": dg.MetadataValue.text(f"{verdict.evaluated} evaluated"),
             "findings": dg.MetadataValue.md("\n".join(lines) or "none"),
         },
         partition=partition,

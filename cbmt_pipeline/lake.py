@@ -10,7 +10,7 @@ import duckdb
 import pyarrow.parquet as pq
 
 from cbmt_core import atomic
-from cbmt_core.duck import literal
+from cbmt_core.duck import literal, parquet, path_literal
 from cbmt_core.names import Unit
 from cbmt_core.schema import TABLES
 
@@ -39,12 +39,12 @@ class Lake:
 
     def glob(self, table: str) -> str:
         """The SQL relation of every firm's file of one table."""
-        pattern = self.root / table / "*" / "part.parquet"
-        return f"read_parquet({literal(str(pattern))}, hive_partitioning = false)"
+        folder = path_literal(self.root / table).removesuffix("'")
+        return f"read_parquet({folder}/*/part.parquet', hive_partitioning = false)"
 
     def relation(self, table: str, unit: Unit) -> str:
         """The SQL relation of one firm's file."""
-        return f"read_parquet({literal(str(self.path(table, unit)))}, hive_partitioning = false)"
+        return parquet([self.path(table, unit)])
 
     def units(self, table: str) -> list[Unit]:
         """Units with a file of this table, in the order of their slugs."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from pathlib import Path
 
 from cbmt_core import atomic
@@ -34,11 +35,10 @@ def add_source(
                 f"{path} has another source called {wanted.name!r}: edit it there, or choose another --name"
             )
     elif country:
-        text += f"\n[design]\ncountry = {json.dumps(country)}\n"
+        text += f"\n[design]\ncountry = {_toml(country)}\n"
     lines = ["", "[[sources]]"]
-    # A JSON string is a TOML basic string.
-    lines += [f"{key} = {json.dumps(value)}" for key, value in source.items() if value is not None]
-    mapping = ", ".join(f"{key} = {json.dumps(value)}" for key, value in columns.items())
+    lines += [f"{key} = {_toml(value)}" for key, value in source.items() if value is not None]
+    mapping = ", ".join(f"{key} = {_toml(value)}" for key, value in columns.items())
     lines.append(f"columns = {{ {mapping} }}")
     text = text.rstrip("\n") + "\n" + "\n".join(lines) + "\n"
     _checked(text, path)
@@ -46,7 +46,14 @@ def add_source(
     return True
 
 
-def _checked(text: str, path: Path) -> None:
-    import tomllib
+def _toml(value: object) -> str:
+    """A JSON string is a TOML basic string, as long as it has no surrogates."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
-    ProjectConfig.from_mapping(tomllib.loads(text), str(path))
+
+def _checked(text: str, path: Path) -> None:
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} would not be valid TOML with the new source added: {error}") from None
+    ProjectConfig.from_mapping(values, str(path))

@@ -55,7 +55,8 @@ def cohort_layers(cohort_week: pd.DataFrame, title: str, currency: str, *, dpi: 
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.tick_params(labelsize=8)
-    axes.margins(x=0, y=0.02)
+    axes.margins(x=0)
+    axes.set_ylim(0, 1.2 * float(layers.sum(axis=1).max()))
     axes.spines[["top", "right"]].set_visible(False)
     shown: dict[str, Colour] = dict.fromkeys(censored, CENSORED_COLOUR)
     shown |= {name: shades[k] for k, name in enumerate(quarters) if k in (0, len(quarters) - 1)}

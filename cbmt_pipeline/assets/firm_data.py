@@ -90,20 +90,22 @@ def _one_firm(
     stamp = here.stamp(inputs, design)
     with duck.connect(here.spill) as con:
         tables = make_firm_tables(con, unit, here.intake, here.config, design)
-        for verdict in tables.verdicts:
-            if verdict.table in selected:
-                context.log_event(evaluation(verdict, slug))
-
         def store(table: str, **more: object) -> None:
             rows = here.lake.write(con, table, unit, table, stamp)
             context.log_event(
                 dg.AssetMaterialization(table, partition=slug, metadata=table_metadata(table, rows, **more))
             )
 
+        def judge() -> None:
+            for verdict in tables.verdicts:
+                if verdict.table in selected:
+                    context.log_event(evaluation(verdict, slug))
+
         # A firm that cannot be trusted keeps its last good tables; its quarantine says what is wrong now.
         if "quarantine" in selected:
             store("quarantine", reasons=_reasons(con))
         if tables.errors:
+            judge()
             raise BadFirmData(unit.name, "; ".join(tables.errors))
         extras: dict[str, Callable[[], dict[str, object]]] = {
             "transactions": lambda: {
@@ -116,6 +118,7 @@ def _one_firm(
         for table in DATA_TABLES:
             if table in selected and table != "quarantine":
                 store(table, **extras.get(table, dict)())
+        judge()  # After the tables: a later materialisation would make the verdict look outdated.
 
 
 def _reasons(con: duckdb.DuckDBPyConnection) -> dg.MarkdownMetadataValue:
