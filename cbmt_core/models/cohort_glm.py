@@ -11,7 +11,13 @@ import numpy.typing as npt
 
 from cbmt_core.models.cohort_grid import CohortGrid
 from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
-from cbmt_core.models.regression import CalendarDesign, LogLinearFit, fit_log_linear, tenure_features
+from cbmt_core.models.regression import (
+    CalendarDesign,
+    LogLinearFit,
+    ShockDesign,
+    fit_log_linear,
+    tenure_features,
+)
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["CohortGlm", "FittedCohortGlm"]
@@ -34,14 +40,13 @@ class DriverDesign:
     cell_sd: float
     anchor_sd: float
     """How far a cohort's level of the last half year may lie from its level before, in log points."""
-    shock_memory: float
-    """Share of the last half year's mean week shock that is carried forward."""
+    shocks: ShockDesign
 
 
 DESIGNS = {
-    "A": DriverDesign(True, CalendarDesign(trend_sd=0.3), cell_sd=0.1, anchor_sd=0.0, shock_memory=0.8),
-    "R": DriverDesign(True, CalendarDesign(trend_sd=0.1), cell_sd=0.05, anchor_sd=0.1, shock_memory=0.8),
-    "V": DriverDesign(False, CalendarDesign(trend_sd=0.1), cell_sd=0.05, anchor_sd=0.05, shock_memory=0.8),
+    "A": DriverDesign(True, CalendarDesign(trend_sd=0.2), 0.2, 0.0, ShockDesign(0.5, 26.0)),
+    "R": DriverDesign(True, CalendarDesign(trend_sd=0.02), 0.05, 0.1, ShockDesign(0.5, 26.0)),
+    "V": DriverDesign(False, CalendarDesign(trend_sd=0.02), 0.05, 0.05, ShockDesign(0.5, 26.0)),
 }
 
 
@@ -57,8 +62,8 @@ class Driver:
     """[N] shift of each level over the last half year."""
     new_level: float
     """Level of cohorts not yet born, the anchor included."""
-    shift: float
-    """Shift of all weeks of the last half year and after."""
+    shock: Floats
+    """[T] week shocks."""
     ceiling: float
     """Log of the largest value a forecast may take."""
 
@@ -76,7 +81,7 @@ class FittedCohortGlm:
         grid = CohortGrid.after(self.birth, self.n_weeks, horizon)
         ahead = slice(self.n_weeks, None)
         levels = {
-            name: np.concatenate([d.level + d.anchor, np.full(horizon, d.new_level)]) + d.shift
+            name: np.concatenate([d.level + d.anchor, np.full(horizon, d.new_level)])
             for name, d in self.drivers.items()
             if name != "A"
         }
@@ -99,28 +104,29 @@ class FittedCohortGlm:
 
         def cells(name: str) -> Floats:
             d = self.drivers[name]
-            level = d.level[:, None] + recent * (d.anchor[:, None] + d.shift)
+            level = d.level[:, None] + recent * d.anchor[:, None]
             return np.where(born, self._cells(name, tenure, level, 0), np.nan)
 
         return PrimitiveForecast(A=self._acquired(0), R=cells("R"), V=cells("V"))
 
-    def _calendar(self, name: str, horizon: int) -> Floats:
-        return DESIGNS[name].calendar.features(self.first_week, self.n_weeks, horizon, self.country)
+    def _weeks(self, name: str, horizon: int) -> tuple[Floats, Floats]:
+        """Trend and log effect of the panel's weeks and the `horizon` weeks after it."""
+        d, design = self.drivers[name], DESIGNS[name]
+        features = design.calendar.features(self.first_week, self.n_weeks, horizon, self.country)
+        return features[:, 1], features @ d.calendar + design.shocks.expected(d.shock, horizon)
 
     def _acquired(self, horizon: int) -> Floats:
         d = self.drivers["A"]
-        recent = np.arange(self.n_weeks + horizon) >= self.n_weeks - ANCHOR
-        log_mean = self._calendar("A", horizon) @ d.calendar + d.level[0] + recent * d.shift
-        return np.asarray(np.exp(np.minimum(log_mean, d.ceiling)))
+        return np.asarray(np.exp(np.minimum(self._weeks("A", horizon)[1] + d.level[0], d.ceiling)))
 
     def _cells(self, name: str, tenure: Ints, level: Floats, horizon: int) -> Floats:
         d = self.drivers[name]
-        weeks = self._calendar(name, horizon)[-tenure.shape[1] :]
+        trend, effect = (x[-tenure.shape[1] :] for x in self._weeks(name, horizon))
         births = np.arange(len(tenure)) < len(self.birth)
         censored = np.zeros(len(tenure), dtype=bool)
         censored[births] = self.birth == LEFT_CENSORED
-        features, _ = tenure_features(np.maximum(tenure, 0), censored[:, None], weeks[:, 1])
-        log_mean = features @ d.tenure + weeks @ d.calendar + level
+        features, _ = tenure_features(np.maximum(tenure, 0), censored[:, None], trend)
+        log_mean = features @ d.tenure + effect + level
         return np.asarray(np.exp(np.minimum(log_mean, d.ceiling)))
 
     def state(self) -> State:
@@ -129,15 +135,12 @@ class FittedCohortGlm:
             "country": self.country,
             "n_weeks": self.n_weeks,
             "record": asdict(self.record),
-            "scalars": {
-                k: {"new_level": d.new_level, "shift": d.shift, "ceiling": d.ceiling}
-                for k, d in self.drivers.items()
-            },
+            "scalars": {k: {"new_level": d.new_level, "ceiling": d.ceiling} for k, d in self.drivers.items()},
         }
         arrays = {
             f"{k}.{field}": getattr(d, field)
             for k, d in self.drivers.items()
-            for field in ("tenure", "calendar", "level", "anchor")
+            for field in ("tenure", "calendar", "level", "anchor", "shock")
         }
         return State(values, arrays | {"birth": self.birth})
 
@@ -155,6 +158,7 @@ class FittedCohortGlm:
                     calendar=arrays[f"{k}.calendar"],
                     level=arrays[f"{k}.level"],
                     anchor=arrays[f"{k}.anchor"],
+                    shock=arrays[f"{k}.shock"],
                     **scalars,
                 )
                 for k, scalars in values["scalars"].items()
@@ -194,7 +198,6 @@ class CohortGlm:
                         "level_sd": fit.level_sd,
                         "shock_sd": fit.shock_sd,
                         "yearly_trend": float(fit.calendar[1]),
-                        "shift": driver.shift,
                         "new_level": driver.new_level,
                         "tenure": fit.tenure.tolist(),
                     }
@@ -224,9 +227,11 @@ def _fit(
         sd,
         weeks,
         design.calendar.prior_sd(weeks.shape[1]),
+        design.calendar.groups(weeks.shape[1]),
         counts=design.counts,
         wide=censored,
         cell_sd=design.cell_sd,
+        shocks=design.shocks,
     )
     recent = slice(-ANCHOR, None)
     mean = np.exp(features @ fit.tenure + weeks @ fit.calendar + fit.shock + fit.level[:, None])
@@ -246,7 +251,7 @@ def _fit(
         level=fit.level,
         anchor=anchor,
         new_level=new_level,
-        shift=design.shock_memory * float(fit.shock[recent].mean()),
+        shock=fit.shock,
         ceiling=float(np.log(2.0 * max(observed.max(), 1e-12))),
     )
     return fit, driver

@@ -24,8 +24,13 @@ __all__ = [
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
-# Bounds a week. Meta-analyses of the Bass model put yearly p near 0.03 and q near 0.4 (Sultan, Farley and
-# Lehmann 1990); the bounds leave room for five times that and keep a Christmas from passing for a diffusion.
+# Meta-analyses of the Bass model put yearly p near 0.03 and q near 0.38 (Sultan, Farley and Lehmann 1990).
+# Per week they are the centres of weak priors on the log scale, so that where two years of data cannot tell a
+# diffusion from a Christmas, the curve is an ordinary one; the bounds leave room for five times that.
+TYPICAL_P, TYPICAL_Q = 0.03 / 52, 0.38 / 52
+PRIOR_SD = 1.0
+DISCOUNT = 26.0
+"""Weeks share slow shocks: so many of them count for one against the priors."""
 P_BOUNDS = (1e-7, 0.01)
 Q_BOUNDS = (1e-6, 0.04)
 RATE_BOUNDS = (5e-4, 0.05)
@@ -40,11 +45,20 @@ ROUNDS = 3
 class Curve(Protocol):
     """New customers in week t = 0, 1, ... under parameters on the log scale where they are positive."""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the entries of theta stand for."""
+        ...
+
     def acquired(self, theta: Floats, weeks: int) -> Floats: ...
 
     def bounds(self, total: float, weeks: int) -> tuple[Floats, Floats]: ...
 
     def starts(self, series: Floats) -> Floats: ...
+
+    def surprise(self, theta: Floats) -> Floats:
+        """Prior standard deviations between the parameters and typical ones."""
+        ...
 
     def named(self, theta: Floats) -> dict[str, float]: ...
 
@@ -55,6 +69,8 @@ class Logistic:
     Stuart (2004), acquisition being its weekly differences. theta = log a, log c, and the week -b / c of
     the turning point.
     """
+
+    names = ("a", "c", "turning point")
 
     def acquired(self, theta: Floats, weeks: int) -> Floats:
         edge = np.arange(weeks + 1)
@@ -73,6 +89,9 @@ class Logistic:
         scale = [series.sum() / max(self.acquired(np.array([0.0, *g]), T).sum(), 1e-12) for g in grid]
         return np.array([(np.log(max(a, 1e-12)), *g) for a, g in zip(scale, grid, strict=True)])
 
+    def surprise(self, theta: Floats) -> Floats:
+        return np.array([(theta[1] - np.log(TYPICAL_P + TYPICAL_Q)) / PRIOR_SD])
+
     def named(self, theta: Floats) -> dict[str, float]:
         a, c = np.exp(theta[:2])
         return {"a": float(a), "b": float(-c * theta[2]), "c": float(c)}
@@ -86,6 +105,7 @@ class Bass:
     """
 
     initial: float = 0.0
+    names = ("p", "q", "market")
 
     def acquired(self, theta: Floats, weeks: int) -> Floats:
         p, q, M = np.exp(theta)
@@ -102,6 +122,9 @@ class Bass:
         middle = self.initial + series.sum() / 2
         return _bass_starts(series, middle, self.initial + series.sum())
 
+    def surprise(self, theta: Floats) -> Floats:
+        return _bass_surprise(theta)
+
     def named(self, theta: Floats) -> dict[str, float]:
         return _bass_named(theta)
 
@@ -117,6 +140,7 @@ class BassAttrition:
     initial: float = 0.0
     """Active customers before week 0."""
     attrition: float = 0.0
+    names = ("p", "q", "market")
 
     def acquired(self, theta: Floats, weeks: int) -> Floats:
         p, q, M = (float(x) for x in np.exp(theta))
@@ -139,6 +163,9 @@ class BassAttrition:
         level = series.mean() / d
         return _bass_starts(series, min(level, self.initial + series.sum() / 2), self.initial + series.sum())
 
+    def surprise(self, theta: Floats) -> Floats:
+        return _bass_surprise(theta)
+
     def named(self, theta: Floats) -> dict[str, float]:
         return _bass_named(theta) | {"attrition": self.attrition}
 
@@ -156,6 +183,10 @@ def _bass_starts(series: Floats, middle: float, last: float) -> Floats:
             p = series.mean() / (M - min(middle, 0.9 * M)) - q * middle / M
             starts.append(np.log([np.clip(p, *P_BOUNDS), q, M]))
     return np.array(starts)
+
+
+def _bass_surprise(theta: Floats) -> Floats:
+    return np.asarray((theta[:2] - np.log([TYPICAL_P, TYPICAL_Q])) / PRIOR_SD)
 
 
 def _bass_named(theta: Floats) -> dict[str, float]:
@@ -220,7 +251,8 @@ def fit_diffusion(curve: Curve, acquired: Floats, month: Ints | None) -> Diffusi
     months = np.zeros(12)
 
     def misfit(theta: Floats, factor: Floats) -> Floats:
-        return np.asarray((curve.acquired(theta, T) * factor - series) / deviation)
+        data = (curve.acquired(theta, T) * factor - series) / deviation
+        return np.concatenate([data, np.sqrt(DISCOUNT) * curve.surprise(theta)])
 
     def cost(theta: Floats) -> float:
         return float(np.sum(np.sqrt(1 + misfit(theta, np.ones(T)) ** 2) - 1))
@@ -241,8 +273,7 @@ def fit_diffusion(curve: Curve, acquired: Floats, month: Ints | None) -> Diffusi
         if month is not None:
             months = month_effects(series, curve.acquired(best.x, T), month)
     assert best is not None
-    names = list(curve.named(best.x))
-    at_bound = [names[k] for k in np.flatnonzero(best.active_mask)]
+    at_bound = [curve.names[k] for k in np.flatnonzero(best.active_mask)]
     return DiffusionFit(
         curve=curve,
         theta=best.x,

@@ -10,7 +10,14 @@ import numpy.typing as npt
 
 from cbmt_core.calendar import Calendar, calendar_of
 
-__all__ = ["CalendarDesign", "LogLinearFit", "fit_log_linear", "fit_poisson", "tenure_features"]
+__all__ = [
+    "CalendarDesign",
+    "LogLinearFit",
+    "ShockDesign",
+    "fit_log_linear",
+    "fit_poisson",
+    "tenure_features",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -20,6 +27,10 @@ FLAT = 10.0
 HARMONICS = 4
 KNOTS = np.log([2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
 ITERATIONS = 12
+TOLERANCE = 3e-3
+"""Log points; far below what a forecast can tell."""
+SCALE_RANGE = (0.25, 100.0)
+"""How far the data may move the prior variances of season and holidays."""
 HUBER = 4.0
 """Residuals count up to so many standard deviations."""
 
@@ -30,28 +41,29 @@ class CalendarDesign:
 
     trend_sd: float
     """A year of trend."""
-    season_sd: float = 0.25
-    week_sd: float = 0.08
-    """A week of the year, on top of the harmonics."""
+    season_sd: float = 0.05
     holiday_sd: float = 0.10
     trend_memory: float = 26.0
     """Weeks over which the trend fades out after the origin."""
 
     def features(self, first_week: date, n_weeks: int, horizon: int, country: str) -> Floats:
-        """[n_weeks + horizon, Q]: level, trend, harmonics, weeks of the year, holidays."""
+        """[n_weeks + horizon, Q]: level, trend, harmonics, holidays."""
         calendar = calendar_of(first_week, n_weeks + horizon, country)
         ahead = np.arange(n_weeks + horizon) - (n_weeks - 1.0)
         faded = self.trend_memory * -np.expm1(-np.maximum(ahead, 0.0) / self.trend_memory)
         trend = np.where(ahead > 0, faded, ahead) / 52.0
         angle = _season_angle(calendar)
         waves = [f(k * angle) for k in range(1, HARMONICS + 1) for f in (np.sin, np.cos)]
-        weeks = np.equal(calendar.week_of_year[:, None], np.arange(52))
-        return np.column_stack([np.ones(len(calendar)), trend, *waves, weeks, calendar.holiday])
+        return np.column_stack([np.ones(len(calendar)), trend, *waves, calendar.holiday])
 
     def prior_sd(self, columns: int) -> Floats:
         waves = [self.season_sd / k for k in range(1, HARMONICS + 1) for _ in range(2)]
-        known = [FLAT, self.trend_sd, *waves, *[self.week_sd] * 52]
+        known = [FLAT, self.trend_sd, *waves]
         return np.array([*known, *[self.holiday_sd] * (columns - len(known))])
+
+    def groups(self, columns: int) -> Ints:
+        """Columns whose prior deviations are learned together: 1 the harmonics, 2 the holidays, 0 none."""
+        return np.repeat([0, 1, 2], [2, 2 * HARMONICS, columns - 2 - 2 * HARMONICS])
 
 
 def _season_angle(calendar: Calendar) -> Floats:
@@ -81,6 +93,27 @@ def tenure_features(tenure: Ints, censored: npt.NDArray[np.bool_], trend: Floats
     )
 
 
+@dataclass(frozen=True)
+class ShockDesign:
+    """Week shocks: a slow part that fades over `memory` weeks, the rest gone after its week."""
+
+    slow_share: float
+    """Share of the slow part in the variance."""
+    memory: float
+
+    def correlation(self, weeks: int) -> Floats:
+        return self._slow(np.arange(weeks), np.arange(weeks)) + (1 - self.slow_share) * np.eye(weeks)
+
+    def expected(self, shock: Floats, horizon: int) -> Floats:
+        """[T + horizon] the slow part, given the shocks of the first T weeks."""
+        T = len(shock)
+        told = np.linalg.solve(self.correlation(T), shock)
+        return np.asarray(self._slow(np.arange(T + horizon), np.arange(T)) @ told)
+
+    def _slow(self, a: Ints, b: Ints) -> Floats:
+        return np.asarray(self.slow_share * np.exp(-np.abs(a[:, None] - b) / self.memory))
+
+
 @dataclass(frozen=True, eq=False)
 class LogLinearFit:
     """log E[y / exposure] = tenure features + calendar features + cohort level + week shock."""
@@ -107,10 +140,12 @@ def fit_log_linear(
     tenure_sd: Floats,
     calendar: Floats,
     calendar_sd: Floats,
+    calendar_group: Ints,
     *,
     counts: bool,
     wide: npt.NDArray[np.bool_],
     cell_sd: float,
+    shocks: ShockDesign,
 ) -> LogLinearFit:
     """Maximise the penalised quasi-likelihood by Newton steps, the variances by moments as they go.
 
@@ -121,61 +156,69 @@ def fit_log_linear(
     """
     N, T = y.shape
     K, Q = tenure.shape[2], calendar.shape[1]
-    C = np.hstack([calendar, np.eye(T)])
-    F = tenure.reshape(N * T, K)
+    F, G = tenure.reshape(N * T, K), calendar
     seen = exposure > 0
-    beta, gamma = np.zeros(K), np.zeros(Q + T)
-    level = np.zeros(N)
+    safe = np.where(seen, exposure, 1.0)
+    beta, gamma, shock, level = np.zeros(K), np.zeros(Q), np.zeros(T), np.zeros(N)
     gamma[0] = np.log(max(y[seen].sum(), 0.5) / exposure[seen].sum())
     dispersion, level_var, shock_var = 1.0, 0.2**2, 0.1**2
-    safe = np.where(seen, exposure, 1.0)
-    converged = False
-    step_size = np.inf
-    iteration = 0
-    for iteration in range(1, ITERATIONS + 1):  # noqa: B007
-        linear = (F @ beta).reshape(N, T) + C @ gamma + level[:, None]
+    scale = np.ones(Q)
+    precision = np.linalg.inv(shocks.correlation(T))
+    converged, iteration = False, 0
+    while not converged and iteration < ITERATIONS:
+        iteration += 1
+        linear = (F @ beta).reshape(N, T) + (G @ gamma + shock) + level[:, None]
         mean = np.exp(np.clip(linear, gamma[0] - 12.0, gamma[0] + 12.0))
         weight = exposure * mean if counts else exposure
         relative = np.where(seen, 1.0 / np.where(seen, weight, 1.0) + cell_sd**2, np.inf)
-        deviation = np.sqrt(dispersion * relative)
-        residual = np.where(
-            seen, np.clip(y / (safe * mean) - 1.0, -HUBER * deviation, HUBER * deviation), 0.0
-        )
+        reach = HUBER * np.sqrt(dispersion * relative)
+        residual = np.where(seen, np.clip(y / (safe * mean) - 1.0, -reach, reach), 0.0)
         W = 1.0 / (dispersion * relative)
-        WF = (W.reshape(-1, 1) * F).reshape(N, T, K)
         WR = W * residual
+        WF = (W.reshape(-1, 1) * F).reshape(N, T, K)
 
-        penalty_beta, penalty_level = tenure_sd**-2, np.where(wide, FLAT**-2, 1.0 / level_var)
-        penalty_gamma = np.concatenate([calendar_sd**-2, np.full(T, 1.0 / shock_var)])
+        # Rows and columns of the system: tenure, calendar, shocks; cohort levels are eliminated.
+        by_week, F_week = W.sum(axis=0), WF.sum(axis=0)
+        penalty = np.concatenate([tenure_sd**-2, (scale * calendar_sd) ** -2])
+        penalty_level = np.where(wide, FLAT**-2, 1.0 / level_var)
+        FG, wG = F_week.T @ G, by_week[:, None] * G
+        M = np.block(
+            [
+                [F.T @ WF.reshape(N * T, K), FG, F_week.T],
+                [FG.T, G.T @ wG, wG.T],
+                [F_week, wG, np.diag(by_week)],
+            ]
+        )
+        M[np.diag_indices(K + Q)] += penalty
+        M[K + Q :, K + Q :] += precision / shock_var
         D = W.sum(axis=1) + penalty_level
-        B = np.hstack([WF.sum(axis=1), W @ C])
-        FC = WF.sum(axis=0).T @ C
-        M = np.block([[F.T @ WF.reshape(N * T, K), FC], [FC.T, C.T @ (W.sum(axis=0)[:, None] * C)]])
-        M[np.diag_indices(K + Q + T)] += np.concatenate([penalty_beta, penalty_gamma])
-        g = np.concatenate([F.T @ WR.ravel(), C.T @ WR.sum(axis=0)])
-        g -= np.concatenate([penalty_beta * beta, penalty_gamma * gamma])
+        B = np.hstack([WF.sum(axis=1), W @ G, W])
+        M -= B.T @ (B / D[:, None])
+        g = np.concatenate([F.T @ WR.ravel(), G.T @ WR.sum(axis=0), WR.sum(axis=0)])
+        g[: K + Q] -= penalty * np.concatenate([beta, gamma])
+        g[K + Q :] -= precision @ shock / shock_var
         h = WR.sum(axis=1) - penalty_level * level
-        covariance = np.linalg.inv(M - B.T @ (B / D[:, None]))
-        step = covariance @ (g - B.T @ (h / D))
-        step = np.clip(step, -1.0, 1.0)
+        step = np.clip(np.linalg.solve(M, g - B.T @ (h / D)), -1.0, 1.0)
         level = level + np.clip((h - B @ step) / D, -1.0, 1.0)
-        beta, gamma = beta + step[:K], gamma + step[K:]
+        beta, gamma, shock = beta + step[:K], gamma + step[K : K + Q], shock + step[K + Q :]
 
-        shock_var = float(np.clip(np.mean(gamma[Q:] ** 2 + np.diag(covariance)[K + Q :]), 1e-4, 1.0))
-        free = ~wide
-        if free.any():
-            level_var = float(np.clip(np.mean(level[free] ** 2 + 1.0 / D[free]), 1e-4, 0.5))
+        # Variances by moments; the inverse diagonal stands in for the uncertainty of each effect.
+        unsure = np.diag(precision) / np.diag(M)[K + Q :]
+        shock_var = float(np.clip((shock @ precision @ shock + unsure.sum()) / T, 1e-4, 1.0))
+        told = (gamma**2 + 1.0 / np.diag(M)[K : K + Q]) / calendar_sd**2
+        for group in (1, 2):
+            if (mine := calendar_group == group).any():
+                scale[mine] = np.sqrt(np.clip(np.mean(told[mine]), *SCALE_RANGE))
+        if not wide.all():
+            level_var = float(np.clip(np.mean((level**2 + 1.0 / D)[~wide]), 1e-4, 0.5))
         pearson = np.sum(residual**2 / relative) / max(int(seen.sum()) - K - N, 1)
         dispersion = float(max(pearson, 1e-4))
-        step_size = float(np.abs(step).max())
-        if step_size < 1e-3:
-            converged = True
-            break
+        converged = bool(np.abs(step).max() < TOLERANCE)
     return LogLinearFit(
         tenure=beta,
-        calendar=gamma[:Q],
+        calendar=gamma,
         level=level,
-        shock=gamma[Q:],
+        shock=shock,
         dispersion=dispersion,
         level_sd=level_var**0.5,
         shock_sd=shock_var**0.5,

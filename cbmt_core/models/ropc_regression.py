@@ -12,7 +12,7 @@ from scipy.optimize import minimize_scalar, nnls
 from scipy.signal import lfilter
 
 from cbmt_core.models.cohort_grid import CohortGrid
-from cbmt_core.models.diffusion import month_effects, tamed
+from cbmt_core.models.diffusion import DISCOUNT, month_effects, tamed
 from cbmt_core.models.regression import fit_poisson
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
@@ -26,6 +26,8 @@ TREND_SD = 0.5
 MONTH_SD = 0.3
 TREND_MEMORY = 26.0
 """Weeks over which a trend over calendar weeks fades out after the origin."""
+RATE_SD = 0.5
+"""Prior standard deviation of the difference between old and new customers' order rates, in shares."""
 HALF_LIVES = (2.0, 1000.0)
 """Weeks after which half of a cohort has left, at least and at most."""
 NEVER = -30.0
@@ -79,6 +81,9 @@ class RopcRegression:
         weight = 1.0 / np.sqrt(np.maximum(series, series.mean() / 10) + 1.0)
         week = np.arange(panel.n_weeks)
         effect = np.zeros(12)
+        step = np.abs(np.diff(series)) * weight[1:]
+        noise = 1.4826 * float(np.median(step)) / np.sqrt(2.0)
+        tie = np.sqrt(DISCOUNT) * max(noise, 1.0) / RATE_SD if left > 0 else 0.0
 
         def columns(log_r: float) -> Floats:
             stock = lfilter([1.0], [1.0, -np.exp(log_r)], panel.A)
@@ -86,9 +91,16 @@ class RopcRegression:
                 np.column_stack([stock, left * np.exp(log_r * (week + 1.0))]) * np.exp(effect[month])[:, None]
             )
 
+        def solve(log_r: float) -> tuple[Floats, float]:
+            x = columns(log_r)
+            # Totals hardly tell old customers' order rate from new ones': both are held near each other.
+            near = tie * x.sum() / max(float(series.sum()), 1e-9)
+            x = np.vstack([x * weight[:, None], [near, -near]])
+            rates, misfit = nnls(x, np.append(series * weight, 0.0))
+            return rates, float(misfit)
+
         def misfit(log_half_life: float) -> float:
-            log_r = -np.log(2.0) / np.exp(log_half_life)
-            return float(nnls(columns(log_r) * weight[:, None], series * weight)[1])
+            return solve(-np.log(2.0) / np.exp(log_half_life))[1]
 
         log_r, rates = 0.0, np.zeros(2)
         for _ in range(3 if months else 1):
@@ -97,10 +109,10 @@ class RopcRegression:
             around = (grid[max(k - 1, 0)], grid[min(k + 1, len(grid) - 1)])
             found = minimize_scalar(misfit, bounds=around, method="bounded", options={"xatol": 1e-3})
             log_r = float(-np.log(2.0) / np.exp(found.x))
-            plain = columns(log_r)
-            rates = nnls(plain * weight[:, None], series * weight)[0]
+            rates = solve(log_r)[0]
             if months:
-                effect = month_effects(series, plain @ rates / np.exp(effect[month]), month)
+                plain = columns(log_r) @ rates / np.exp(effect[month])
+                effect = month_effects(series, plain, month)
         level, level0 = np.log(np.maximum(rates, np.exp(NEVER)))
         return cls._made(panel, "tenure", (float(level), log_r), (float(level0), log_r), effect)
 
