@@ -54,7 +54,7 @@ def sample_orders(economy: Economy, spec: FirmSpec) -> pd.DataFrame:
     cents = np.maximum(np.rint(100 * np.exp(amount, dtype=np.float64)), 1.0)
 
     time = week * (7 * 86_400) + second
-    by_time = np.argsort(time)
+    by_time = _order_of(time)
     start = b.timeline.calendar.weeks[0].astype("datetime64[s]")
     n = len(time)
     return pd.DataFrame(
@@ -68,6 +68,13 @@ def sample_orders(economy: Economy, spec: FirmSpec) -> pd.DataFrame:
         },
         copy=False,
     )
+
+
+def _order_of(time: Ints) -> Ints:
+    """Stable argsort of seconds since the start. One sort of time and place packed into a word is several
+    times faster than numpy's argsort: 36 bits hold the place, the rest four years a dozen times over."""
+    packed = np.sort((time << 36) | np.arange(len(time)))
+    return np.asarray(packed & ((1 << 36) - 1))
 
 
 def _repeat_orders(b: Behaviour, row: Ints, rng: np.random.Generator) -> _Repeats:
