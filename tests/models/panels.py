@@ -12,7 +12,16 @@ import numpy.typing as npt
 from cbmt_core.design import StudyDesign
 from cbmt_core.panel import LEFT_CENSORED, CustomerHistory, FirmPanel
 
-__all__ = ["HOLDOUT", "ODD_FIRMS", "calibration", "ordinary", "scramble_after", "simulate"]
+__all__ = [
+    "HOLDOUT",
+    "ODD_FIRMS",
+    "big_panel",
+    "calibration",
+    "ordinary",
+    "panel_with",
+    "scramble_after",
+    "simulate",
+]
 
 WEEKS = 84
 HOLDOUT = 13
@@ -97,6 +106,20 @@ def calibration(panel: FirmPanel) -> FirmPanel:
 
 def ordinary(seed: int = 1) -> FirmPanel:
     return simulate(seed, firm=f"ordinary {seed}")
+
+
+def panel_with(panel: FirmPanel, repeat_rate: Callable[..., npt.NDArray[np.float64]]) -> FirmPanel:
+    """The panel with ROPC replaced by rate(birth, week, month)."""
+    birth, week = panel.birth[:, None], np.arange(panel.n_weeks)
+    rate = np.broadcast_to(repeat_rate(birth, week, panel.calendar().month), panel.R.shape)
+    return replace(panel, R=np.where(panel.born, rate, np.nan), customers=None)
+
+
+def big_panel(weeks: int = 118) -> FirmPanel:
+    """Two hundred new customers a week, so that chance plays little part."""
+    return calibration(
+        simulate(3, weeks=weeks, holdout=0, acquisition=lambda t: 200 + 0.0 * t, censored=4000)
+    )
 
 
 def scramble_after(panel: FirmPanel, origin: date, seed: int = 0) -> FirmPanel:

@@ -1,0 +1,39 @@
+"""Revenue is composed as size times (birth + repeat) times value, and agrees with the panel's identity."""
+
+import numpy as np
+from panels import calibration, ordinary
+
+from cbmt_core.compose import compose
+from cbmt_core.models.contract import PrimitiveForecast
+
+
+def test_by_hand():
+    panel = calibration(ordinary())
+    panel = panel.until(panel.weeks[0].astype(object))
+    old, first = panel.size
+    NAN = np.nan
+    drivers = PrimitiveForecast(
+        A=np.array([10.0, 20.0]),
+        R=np.array([[0.1, 0.2], [0.3, 0.4], [0.0, 0.5], [NAN, 0.25]]),
+        V=np.array([[5.0, 5.0], [6.0, 7.0], [8.0, 9.0], [NAN, 4.0]]),
+    )
+    revenue = compose(panel, drivers)
+    np.testing.assert_allclose(revenue.Y[0], [old * 0.1 * 5, old * 0.2 * 5])
+    np.testing.assert_allclose(revenue.Y[1], [first * 0.3 * 6, first * 0.4 * 7])
+    np.testing.assert_allclose(revenue.Y[2], [10 * 1.0 * 8, 10 * 0.5 * 9])  # the initial order counts once
+    np.testing.assert_allclose(revenue.Y[3], [NAN, 20 * 1.25 * 4])
+    np.testing.assert_allclose(revenue.S, np.nansum(revenue.Y, axis=0))
+    np.testing.assert_array_equal(revenue.birth, [-2, -1, 0, 1])
+    np.testing.assert_array_equal(revenue.size, [old, first, 10, 20])
+    assert revenue.weeks[0] == panel.weeks[-1] + 7
+
+
+def test_true_drivers_compose_to_true_sales():
+    full = ordinary()
+    seen = calibration(full)
+    H, N = full.n_weeks - seen.n_weeks, seen.n_cohorts
+    R, V = np.full((N + H, H), np.nan), np.full((N + H, H), np.nan)
+    later = full.birth[N:] - seen.n_weeks + N
+    R[:N], V[:N] = full.R[:N, -H:], np.nan_to_num(full.V[:N, -H:])
+    R[later], V[later] = full.R[N:, -H:], np.where(full.born[N:, -H:], np.nan_to_num(full.V[N:, -H:]), np.nan)
+    np.testing.assert_allclose(compose(seen, PrimitiveForecast(full.A[-H:], R, V)).S, full.S[-H:])
