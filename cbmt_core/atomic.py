@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
-__all__ = ["replacing", "write_text"]
+__all__ = ["only_one", "replacing", "write_text"]
+
+ABANDONED = 24 * 3600
+"""Seconds after which a temporary file belongs to no living writer."""
 
 
 @contextmanager
@@ -31,6 +37,24 @@ def replacing(target: Path) -> Iterator[Path]:
             os.close(folder)
     finally:
         temporary.unlink(missing_ok=True)
+        _sweep(target)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed writers of `target` left behind."""
+    for path in target.parent.glob(f".{escape(target.name)}.*.tmp*"):
+        with suppress(FileNotFoundError):
+            if time.time() - path.stat().st_mtime > ABANDONED:
+                path.unlink()
+
+
+@contextmanager
+def only_one(lock: Path) -> Iterator[None]:
+    """Wait until no other process is inside. The lock dies with its holder."""
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as handle:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
 
 
 def write_text(target: Path, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
@@ -14,11 +15,14 @@ from dateutil.relativedelta import SU, TH, relativedelta
 
 from cbmt_core.design import week_of
 
-__all__ = ["Calendar", "calendar_of"]
+__all__ = ["Calendar", "calendar_of", "has_holidays"]
 
 Dates = npt.NDArray[np.datetime64]
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
+
+RECURS = 3
+"""Years of ten in which a holiday must fall: what happened once teaches nothing about next year."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +40,11 @@ class Calendar:
 
     def __len__(self) -> int:
         return len(self.weeks)
+
+
+def has_holidays(country: str) -> bool:
+    """Whether the holidays of this country (ISO code) are known."""
+    return country in holidays.list_supported_countries()
 
 
 @lru_cache(maxsize=64)
@@ -58,14 +67,17 @@ def _holiday_weeks(country: str, year: int) -> tuple[tuple[str, date], ...]:
 def calendar_of(first: date, weeks: int, country: str = "US") -> Calendar:
     """The calendar of `weeks` weeks from the Sunday `first`.
 
-    The holiday columns are those of the years 2010 to 2019, whichever weeks are asked for, so that
-    two calendars of one country always agree on their columns.
+    The holiday columns are those that recur in the years 2010 to 2019, whichever weeks are asked for,
+    so that two calendars of one country always agree on their columns.
     """
     sundays = np.datetime64(first, "D") + 7 * np.arange(weeks)
     wednesdays = sundays + 3
     years = wednesdays.astype("datetime64[Y]")
     year_numbers = range(first.year, (first + timedelta(days=7 * weeks)).year + 1)
-    names = sorted({name for year in range(2010, 2020) for name, _ in _holiday_weeks(country, year)})
+    known = Counter(
+        name for year in range(2010, 2020) for name in {n for n, _ in _holiday_weeks(country, year)}
+    )
+    names = sorted(name for name, years_seen in known.items() if years_seen >= RECURS)
     column = {name: k for k, name in enumerate(names)}
     holiday = np.zeros((weeks, len(names)))
     for year in year_numbers:
@@ -73,10 +85,13 @@ def calendar_of(first: date, weeks: int, country: str = "US") -> Calendar:
             row = (sunday - first).days // 7
             if name in column and 0 <= row < weeks:
                 holiday[row, column[name]] = 1.0
-    return Calendar(
+    calendar = Calendar(
         weeks=sundays,
         week_of_year=np.minimum((wednesdays - years).astype("int64") // 7, 51),
         month=wednesdays.astype("datetime64[M]").astype("int64") % 12,
         holiday=holiday,
         holiday_names=tuple(names),
     )
+    for shared in (calendar.weeks, calendar.week_of_year, calendar.month, calendar.holiday):
+        shared.setflags(write=False)
+    return calendar

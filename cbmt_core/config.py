@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from cbmt_core.design import VALIDATION_WEEKS, StudyDesign
+from cbmt_core.calendar import has_holidays
+from cbmt_core.design import SEASON, VALIDATION_WEEKS, StudyDesign
 from cbmt_core.errors import ConfigError
 
 __all__ = ["DesignConfig", "ProjectConfig", "QualityConfig", "SourceConfig"]
@@ -43,7 +44,7 @@ class SourceConfig(_Section):
     timezone: str
     table: str | None = None
     columns: ColumnMap = ColumnMap()
-    firm: str | None = None
+    firm: str | None = Field(default=None, min_length=1)
     """Name of the only firm, for files without a firm column."""
     order_grain: Literal["order", "day"] = "order"
     time_format: str | None = None
@@ -71,8 +72,8 @@ class SourceConfig(_Section):
 
     @property
     def reading_digest(self) -> str:
-        """Changes when the same bytes would be read differently."""
-        text = self.model_dump_json(exclude={"name", "path"})
+        """Changes when the same bytes would be read differently, or for another source."""
+        text = self.model_dump_json(exclude={"path"})
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -83,8 +84,15 @@ class DesignConfig(_Section):
     last_day: date | None = None
     washout_weeks: int | None = Field(default=None, ge=0)
     validation_weeks: int = Field(default=VALIDATION_WEEKS, ge=1)
-    holdout_weeks: int | None = Field(default=None, ge=1)
+    holdout_weeks: int | None = Field(default=None, ge=1, le=SEASON)
     country: str = "US"
+
+    @field_validator("country")
+    @classmethod
+    def _known_country(cls, value: str) -> str:
+        if not has_holidays(value):
+            raise ValueError(f"no holidays are known for {value!r}; use an ISO code such as US or GB")
+        return value
 
     def design(self, first_day: date, last_day: date) -> StudyDesign:
         """The study design for data seen from `first_day` to `last_day`."""

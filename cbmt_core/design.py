@@ -92,6 +92,10 @@ class StudyDesign:
         counts = (self.washout_weeks, self.training_weeks, self.validation_weeks)
         if min(*counts, self.holdout_weeks) < 0 or self.training_weeks == 0:
             raise ValueError(f"week counts must not be negative: {self}")
+        if self.holdout_weeks > SEASON:
+            raise ValueError(
+                f"the holdout must not be longer than {SEASON} weeks, or it would overlap its baseline"
+            )
         if self.observed_to < self.study.last_day:
             raise ValueError(f"observed_to must not lie before {self.study.last_day}: {self}")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import duckdb
 
-__all__ = ["connect", "identifier", "literal"]
+__all__ = ["connect", "identifier", "literal", "parquet", "path_literal"]
 
 
 def connect(
@@ -28,6 +30,16 @@ def connect(
 def literal(text: str) -> str:
     """`text` as an SQL string."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def path_literal(path: Path) -> str:
+    """The path of one file, for functions that would take it for a glob."""
+    return literal(re.sub(r"([*?[])", r"[\1]", str(path)))
+
+
+def parquet(paths: Iterable[Path]) -> str:
+    """The relation of the rows in these very files: no globs, no columns taken from folder names."""
+    return f"read_parquet([{', '.join(map(path_literal, paths))}], hive_partitioning = false)"
 
 
 def identifier(name: str) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from urllib.parse import quote_plus, unquote_plus
 
+from cbmt_core.errors import BadFirmData
+
 __all__ = ["MAX_SLUG", "SEPARATOR", "Unit", "slug_sql"]
 
 SEPARATOR = "~"
@@ -51,5 +53,8 @@ class Unit:
 
     @classmethod
     def from_slug(cls, slug: str) -> Unit:
-        firm, *segment = (unquote_plus(part, errors="strict") for part in slug.split(SEPARATOR))
-        return cls(firm, *segment)
+        """The unit with this slug."""
+        parts = [unquote_plus(part) for part in slug.split(SEPARATOR)]
+        if len(parts) > 2 or cls(*parts).slug != slug:
+            raise BadFirmData(slug, "this is not the slug of a firm or of a segment")
+        return cls(*parts)

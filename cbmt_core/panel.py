@@ -147,7 +147,14 @@ class FirmPanel:
             raise BadFirmData(firm, "has no cohort in the study; check its dates and its quarantine")
         weeks = design.study.dates()
         frame = cohort_week.sort_values(["cohort", "week"])
-        column = ((frame["week"].to_numpy("datetime64[D]") - weeks[0]).astype(int)) // 7
+        held = frame["week"].to_numpy("datetime64[D]")
+        if held.min() < weeks[0] or held.max() != weeks[-1]:
+            raise BadFirmData(
+                firm,
+                f"its weeks are {held.min()} to {held.max()}, the study's are {weeks[0]} to {weeks[-1]}: "
+                "make its tables again",
+            )
+        column = (held - weeks[0]).astype(int) // 7
         cohort, row = np.unique(frame["cohort"].to_numpy("datetime64[D]"), return_inverse=True)
         first_row = np.unique(row, return_index=True)[1]
         size = frame["cohort_size"].to_numpy(float)[first_row]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["TABLES", "VIEWS", "Column", "Table", "View"]
+__all__ = ["STUDY", "STUDY_WINDOW", "TABLES", "VIEWS", "Column", "Table", "View"]
 
 MONEY = "DECIMAL(18,4)"
 
@@ -154,6 +154,35 @@ _ALL = (
 )
 
 TABLES: dict[str, Table] = {table.name: table for table in _ALL}
+"""The tables with rows of firms, as the lake holds them."""
+
+STUDY = Table(
+    "study",
+    "One row: all that the study's dates follow from.",
+    ("observed_from",),
+    (
+        Column("observed_from", "DATE", "first day of the data used"),
+        Column("first_week", "DATE", "Sunday of the first whole week"),
+        Column("washout_weeks", "INTEGER", "weeks whose customers are left-censored"),
+        Column("training_weeks", "INTEGER", "weeks models learn from"),
+        Column("validation_weeks", "INTEGER", "weeks models are chosen by"),
+        Column("holdout_weeks", "INTEGER", "weeks forecasts are judged on"),
+        Column("observed_to", "DATE", "last day of the data used"),
+        Column("country", "VARCHAR", "country of the holiday calendar"),
+    ),
+)
+
+STUDY_WINDOW = Table(
+    "study_window",
+    "The windows of the study.",
+    ("window",),
+    (
+        Column("window", "VARCHAR", "what the weeks serve for"),
+        Column("first_week", "DATE", "Sunday of its first week"),
+        Column("last_week", "DATE", "Sunday of its last week"),
+        Column("weeks", "INTEGER", "number of its weeks"),
+    ),
+)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import astuple
 from functools import partial
 from typing import TypeVar
 
@@ -12,7 +13,7 @@ import duckdb
 from cbmt_core import atomic, duck
 from cbmt_core.design import StudyDesign
 from cbmt_core.duck import identifier, literal
-from cbmt_core.schema import TABLES, VIEWS, Table
+from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, VIEWS, Table
 from cbmt_pipeline.project import Project
 
 __all__ = ["publish"]
@@ -46,6 +47,10 @@ def _create(con: duckdb.DuckDBPyConnection, table: Table) -> None:
     key = ", ".join(identifier(name) for name in table.key)
     con.execute(f"CREATE TABLE {table.name} ({', '.join(columns)}, PRIMARY KEY ({key}))")
     con.execute(f"COMMENT ON TABLE {table.name} IS {literal(table.meaning)}")
+    _comment_columns(con, table)
+
+
+def _comment_columns(con: duckdb.DuckDBPyConnection, table: Table) -> None:
     for column in table.columns:
         con.execute(f"COMMENT ON COLUMN {table.name}.{identifier(column.name)} IS {literal(column.meaning)}")
 
@@ -56,12 +61,12 @@ def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> int
     if project.lake.units(table.name):
         parts.append(f"SELECT {table.select()} FROM {project.lake.glob(table.name)}")
     if table.name == "quarantine":
-        parts += [
-            # Rows that name no firm belong to no partition; they come from the intake itself.
+        # Rows that name no firm belong to no partition; they come from the intake itself.
+        intake = duck.parquet(map(project.intake.path, project.intake.ledger()))
+        parts.append(
             f"SELECT {table.select()} FROM (SELECT * REPLACE (coalesce(firm, '') AS firm) "
-            f"FROM read_parquet({literal(str(project.intake.path(entry)))}) WHERE slug IS NULL)"
-            for entry in project.intake.ledger()
-        ]
+            f"FROM {intake} WHERE slug IS NULL)"
+        )
     if parts:
         con.execute(f"INSERT INTO {table.name} {' UNION ALL '.join(parts)}")
     return int(con.execute(f"SELECT count(*) FROM {table.name}").fetchall()[0][0])
@@ -87,18 +92,12 @@ def _describe_study(con: duckdb.DuckDBPyConnection, design: StudyDesign) -> None
         "bridge_baseline": design.bridge_baseline,
         "bridge_target": design.bridge_target,
     }
-    values = ", ".join(
-        f"({literal(name)}, DATE '{w.first}', DATE '{w.last}', {len(w)})"
-        for name, w in windows.items()
-        if len(w)
-    )
-    con.execute(
-        "CREATE TABLE study_window AS SELECT * FROM "
-        f'(VALUES {values}) AS t("window", first_week, last_week, weeks)'
-    )
-    con.execute(
-        "COMMENT ON TABLE study_window IS 'The windows of the study, as the Sundays that start their weeks.'"
-    )
+    for table, rows in (
+        (STUDY, [astuple(design)]),
+        (STUDY_WINDOW, [(name, w.first, w.last, len(w)) for name, w in windows.items() if len(w)]),
+    ):
+        _create(con, table)
+        con.executemany(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(table.columns))})", rows)
 
 
 def _view_orders(con: duckdb.DuckDBPyConnection, project: Project) -> None:
@@ -106,3 +105,4 @@ def _view_orders(con: duckdb.DuckDBPyConnection, project: Project) -> None:
         con.execute(f"CREATE VIEW {UNPUBLISHED} AS FROM {project.lake.glob(UNPUBLISHED)}")
         meaning = f"{TABLES[UNPUBLISHED].meaning} Read from the lake as it is now, not from the snapshot."
         con.execute(f"COMMENT ON VIEW {UNPUBLISHED} IS {literal(meaning)}")
+        _comment_columns(con, TABLES[UNPUBLISHED])

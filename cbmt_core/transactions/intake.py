@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import date
+from functools import lru_cache
 from pathlib import Path
 
 import duckdb
@@ -17,15 +19,18 @@ import duckdb
 from cbmt_core import atomic, duck
 from cbmt_core.config import ProjectConfig, SourceConfig
 from cbmt_core.design import StudyDesign
-from cbmt_core.duck import literal
+from cbmt_core.duck import literal, parquet, path_literal
 from cbmt_core.errors import CbmtError, UnreadableSource
 from cbmt_core.names import Unit
-from cbmt_core.transactions.reader import files_of, judged_rows, rejected_lines
+from cbmt_core.transactions.csv_file import rejected_lines
+from cbmt_core.transactions.reader import files_of, judged_rows
 
 __all__ = ["FileReport", "Intake", "IntakeReport"]
 
 THIN_WEEK = 0.05
 """A week at either end of the data with less than this share of the median week's rows is a stray."""
+STRAY_GAP = 4
+"""At the beginning it is a stray only when more weeks than this lie between it and the next one."""
 
 
 @dataclass(frozen=True)
@@ -40,10 +45,10 @@ class FileReport:
     modified_ns: int
     rows: int
     bad_rows: int
-    segmented: bool
 
     @property
     def stem(self) -> str:
+        """Name of its intake files: the same bytes, source and way of reading give the same rows."""
         return f"{self.digest}-{self.reading}"
 
 
@@ -57,11 +62,11 @@ class IntakeReport:
     """Source name -> why it could not be read; its earlier data are as they were."""
 
 
+@dataclass(frozen=True)
 class Intake:
     """The folder of judged rows, and its ledger."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    folder: Path
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -76,12 +81,21 @@ class Intake:
         `on_file(file, done, total)` is called before each file is read.
         """
         report = IntakeReport()
-        for source in project.sources:
-            try:
-                self._update_source(source, root, report, on_file)
-            except (CbmtError, duckdb.Error, OSError, UnicodeDecodeError) as error:
-                report.failed[source.name] = str(error).strip()
+        with atomic.only_one(self.folder / ".lock"):
+            self._forget({source.name for source in project.sources})
+            for source in project.sources:
+                try:
+                    self._update_source(source, root, report, on_file)
+                except (CbmtError, duckdb.Error, OSError, UnicodeDecodeError) as error:
+                    report.failed[source.name] = str(error).strip()
         return report
+
+    def _forget(self, sources: set[str]) -> None:
+        """Drop what came from sources that the project no longer has."""
+        entries = self.ledger()
+        kept = [entry for entry in entries if entry.source in sources]
+        if len(kept) < len(entries):
+            self._write_ledger(kept)
 
     def _update_source(
         self,
@@ -90,60 +104,62 @@ class Intake:
         report: IntakeReport,
         on_file: Callable[[str, int, int], None] | None,
     ) -> None:
-        entries = {(e.source, e.file): e for e in self.ledger()}
-        known = {e.stem for e in entries.values() if e.source == source.name}
+        """Rows stay when their file has gone; a file that changed stands for its new content only."""
+        before = self.ledger()
+        kept = {e.file: e for e in before if e.source == source.name}
+        changed: dict[str, tuple[Path, os.stat_result, str]] = {}
         files = files_of(source, root)
-        fresh: list[FileReport] = []
-        for done, file in enumerate(files):
-            label = _label(file, root)
-            if _unchanged(entries.get((source.name, label)), source, file):
+        for file in files:
+            label, seen = _label(file, root), file.stat()
+            if _unchanged(kept.get(label), source, seen):
                 report.unchanged += 1
                 continue
             digest = _digest(file)
-            if f"{digest}-{source.reading_digest}" in known:
+            if label in kept and kept[label].stem == _stem(digest, source):
+                report.unchanged += 1
+                kept[label] = replace(kept[label], size=seen.st_size, modified_ns=seen.st_mtime_ns)
+                continue
+            changed[label] = file, seen, digest
+            kept.pop(label, None)
+        # Known bytes are told by what is still kept: a rotated log is read again under its new name.
+        known = {e.stem for e in kept.values()}
+        fresh: list[FileReport] = []
+        for label, (file, seen, digest) in changed.items():
+            if _stem(digest, source) in known:
                 report.unchanged += 1
                 continue
             if on_file:
-                on_file(label, done, len(files))
-            fresh.append(self._read_file(source, file, label, digest))
+                on_file(label, len(files) - len(changed) + len(fresh), len(files))
+            fresh.append(self._read_file(source, file, seen, label, digest))
             known.add(fresh[-1].stem)
-        if fresh:
-            entries.update({(e.source, e.file): e for e in fresh})
-            self._write_ledger(entries.values())
-            report.read += fresh
+        after = [e for e in before if e.source != source.name] + [*kept.values(), *fresh]
+        if set(after) != set(before):
+            self._write_ledger(after)
+        report.read += fresh
 
-    def _read_file(self, source: SourceConfig, file: Path, label: str, digest: str) -> FileReport:
-        stat = file.stat()
-        stem = f"{digest}-{source.reading_digest}"
+    def _read_file(
+        self, source: SourceConfig, file: Path, seen: os.stat_result, label: str, digest: str
+    ) -> FileReport:
+        stem = _stem(digest, source)
         spill = self.folder / ".spill"
         with duck.connect(spill) as con, atomic.replacing(self.folder / f"{stem}.parquet") as target:
-            try:
-                con.execute(f"CREATE TEMP TABLE judged AS {judged_rows(con, source, file, label)}")
-            except duckdb.Error as error:
-                raise UnreadableSource(f"source {source.name!r}: {file} cannot be read: {error}") from error
-            lines = rejected_lines(con, source, label)
-            # A line that is no row shifts the numbers of the rows after it.
+            _read_rows(con, source, file, label)
             rows_sql = "FROM judged"
-            if lines:
-                con.execute(
-                    "CREATE TEMP TABLE gap AS SELECT row - n + 1 AS row, n FROM "
-                    "(SELECT row, row_number() OVER (ORDER BY row) AS n FROM rejected)"
-                )
-                rows_sql = (
-                    "SELECT judged.* REPLACE (judged.row + coalesce(n, 0) AS row) "
-                    "FROM judged ASOF LEFT JOIN gap ON judged.row >= gap.row UNION ALL FROM rejected"
-                )
+            if rejected_lines(con):
+                rows_sql = f"""
+                    SELECT judged.* REPLACE (judged.row + coalesce(shift, 0) AS row)
+                    FROM judged ASOF LEFT JOIN gap ON judged.row >= gap.row
+                    UNION ALL BY NAME SELECT {literal(source.name)} AS source, {literal(label)} AS file, row,
+                        'unparseable line' AS reason, detail FROM rejected"""
             con.execute(
                 f"COPY (FROM ({rows_sql}) ORDER BY slug, row) TO {literal(str(target))} "
                 "(FORMAT parquet, COMPRESSION zstd)"
             )
-            rows, bad = con.execute(
-                f"SELECT count(*), count(reason) FROM read_parquet({literal(str(target))})"
-            ).fetchall()[0]
+            rows, bad = con.execute(f"SELECT count(*), count(reason) FROM {parquet([target])}").fetchall()[0]
             with atomic.replacing(self.folder / f"{stem}.index.parquet") as index:
                 con.execute(
                     f"COPY (SELECT slug, any_value(firm) AS firm, segment, CAST(ordered_at AS DATE) AS day, "
-                    f"count(*) AS rows FROM read_parquet({literal(str(target))}) WHERE slug IS NOT NULL "
+                    f"count(*) AS rows FROM {parquet([target])} WHERE slug IS NOT NULL "
                     f"GROUP BY ALL ORDER BY ALL) TO {literal(str(index))} (FORMAT parquet)"
                 )
         return FileReport(
@@ -151,11 +167,10 @@ class Intake:
             file=label,
             digest=digest,
             reading=source.reading_digest,
-            size=stat.st_size,
-            modified_ns=stat.st_mtime_ns,
+            size=seen.st_size,
+            modified_ns=seen.st_mtime_ns,
             rows=rows,
             bad_rows=bad,
-            segmented=source.columns.segment is not None,
         )
 
     # -- reading ---------------------------------------------------------------------------------
@@ -171,24 +186,24 @@ class Intake:
 
     def _write_ledger(self, entries: Iterable[FileReport]) -> None:
         ordered = sorted(entries, key=lambda e: (e.source, e.file))
+        # Files of the ledger before this one stay for readers that hold it.
+        named = {e.stem for e in [*self.ledger(), *ordered]}
         atomic.write_text(self._ledger_path, json.dumps([asdict(e) for e in ordered], indent=1))
-        named = {e.stem for e in ordered}
         for path in self.folder.glob("*.parquet"):
             if path.name.split(".")[0] not in named:
                 path.unlink()
 
     @property
     def version(self) -> str:
-        """Changes when the intake does."""
-        if not self._ledger_path.exists():
-            return ""
-        return hashlib.sha256(self._ledger_path.read_bytes()).hexdigest()[:16]
+        """Changes when the rows do; empty before the first."""
+        names = sorted((e.source, e.file, e.stem) for e in self.ledger())
+        return hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16] if names else ""
 
     def _index(self) -> str:
-        return " UNION ALL ".join(
-            f"SELECT *, {literal(e.stem)} AS stem, {e.segmented} AS segmented "
-            f"FROM read_parquet({literal(str(self.folder / (e.stem + '.index.parquet')))})"
-            for e in self.ledger()
+        """The relation of (slug, firm, segment, day, rows, filename) over all files of the ledger."""
+        paths = [self.folder / f"{e.stem}.index.parquet" for e in self.ledger()]
+        return (
+            f"read_parquet([{', '.join(map(path_literal, paths))}], hive_partitioning=false, filename=true)"
         )
 
     def units(self) -> dict[Unit, str]:
@@ -197,23 +212,19 @@ class Intake:
             return {}
         with duck.connect() as con:
             rows = con.execute(
-                f"WITH i AS ({self._index()}), stems AS (SELECT slug, any_value(firm) AS firm, "
-                "string_agg(DISTINCT stem, ',' ORDER BY stem) AS stems FROM i GROUP BY slug), "
-                "cuts AS (SELECT DISTINCT slug, segment FROM i WHERE segmented AND segment IS NOT NULL) "
-                "SELECT firm, NULL, stems FROM stems UNION ALL "
-                "SELECT firm, segment, stems FROM stems JOIN cuts USING (slug) ORDER BY 1, 2 NULLS FIRST"
+                f"SELECT slug, any_value(firm), list(DISTINCT filename), "
+                f"list(DISTINCT segment) FILTER (segment IS NOT NULL) FROM {self._index()} GROUP BY slug"
             ).fetchall()
-        return {Unit(f, s): hashlib.sha256(stems.encode()).hexdigest()[:16] for f, s, stems in rows}
+        found: dict[Unit, str] = {}
+        for _, firm, files, segments in rows:
+            digest = hashlib.sha256(",".join(sorted(map(_stem_of, files))).encode()).hexdigest()[:16]
+            found |= {Unit(firm, segment): digest for segment in [None, *(segments or [])]}
+        return dict(sorted(found.items(), key=lambda item: (item[0].firm, item[0].segment or "")))
 
     def files_for(self, unit: Unit) -> list[FileReport]:
         """The ledger's entries that hold rows of the unit's firm."""
-        if not self.ledger():
-            return []
-        with duck.connect() as con:
-            slug = literal(Unit(unit.firm).slug)
-            stems = con.execute(f"SELECT DISTINCT stem FROM ({self._index()}) WHERE slug = {slug}").fetchall()
-        wanted = {stem for (stem,) in stems}
-        return [e for e in self.ledger() if e.stem in wanted]
+        stems = _stems_of_firms(self, self.version).get(Unit(unit.firm).slug, frozenset())
+        return [e for e in self.ledger() if e.stem in stems]
 
     def waiting(self, project: ProjectConfig, root: Path) -> str:
         """A digest of the files that `update` would look at; empty when there are none."""
@@ -226,8 +237,9 @@ class Intake:
                 continue
             for file in files:
                 label = _label(file, root)
-                if not _unchanged(entries.get((source.name, label)), source, file):
-                    found.append(f"{source.name}/{label}/{file.stat().st_mtime_ns}/{source.reading_digest}")
+                seen = file.stat()
+                if not _unchanged(entries.get((source.name, label)), source, seen):
+                    found.append(f"{source.name}/{label}/{seen.st_mtime_ns}/{source.reading_digest}")
         return hashlib.sha256("\n".join(found).encode()).hexdigest()[:16] if found else ""
 
     def path(self, entry: FileReport) -> Path:
@@ -240,15 +252,17 @@ class Intake:
         with duck.connect() as con:
             weeks = con.execute(
                 "SELECT day - CAST(dayofweek(day) AS INTEGER) AS week, min(day), max(day), sum(rows) "
-                f"FROM ({self._index()}) WHERE day IS NOT NULL GROUP BY week ORDER BY week"
+                f"FROM {self._index()} WHERE day IS NOT NULL GROUP BY week ORDER BY week"
             ).fetchall()
         if not weeks:
             raise CbmtError("no row that was ingested has a readable time; see the quarantine for why")
         counts = sorted(row[3] for row in weeks)
-        median = counts[len(counts) // 2]
-        # A row dated 1970 or 2099 must not stretch the study: the ends are where the data are thick.
-        thick = [row for row in weeks if row[3] >= THIN_WEEK * median]
-        return thick[0][1], thick[-1][2]
+        thin = THIN_WEEK * counts[len(counts) // 2]
+        first, *_, last = [k for k, row in enumerate(weeks) if row[3] >= thin] * 2
+        # A row dated 1970 must not stretch the study, but the slow first weeks of a young firm belong to it.
+        while first and (weeks[first][0] - weeks[first - 1][0]).days <= 7 * STRAY_GAP:
+            first -= 1
+        return weeks[first][1], weeks[last][2]
 
     def design(self, project: ProjectConfig) -> StudyDesign:
         return project.design.design(*self.span())
@@ -259,10 +273,41 @@ def _label(file: Path, root: Path) -> str:
     return str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
 
 
-def _unchanged(entry: FileReport | None, source: SourceConfig, file: Path) -> bool:
-    stat = file.stat()
-    seen = (stat.st_size, stat.st_mtime_ns, source.reading_digest)
-    return entry is not None and (entry.size, entry.modified_ns, entry.reading) == seen
+def _unchanged(entry: FileReport | None, source: SourceConfig, seen: os.stat_result) -> bool:
+    state = (seen.st_size, seen.st_mtime_ns, source.reading_digest)
+    return entry is not None and (entry.size, entry.modified_ns, entry.reading) == state
+
+
+def _stem(digest: str, source: SourceConfig) -> str:
+    return f"{digest}-{source.reading_digest}"
+
+
+def _stem_of(index: str) -> str:
+    return Path(index).name.split(".")[0]
+
+
+@lru_cache(maxsize=4)
+def _stems_of_firms(intake: Intake, version: str) -> dict[str, frozenset[str]]:
+    """Slug of a firm -> stems of the files that name it. With many firms this is asked for often."""
+    if not version:
+        return {}
+    with duck.connect() as con:
+        rows = con.execute(f"SELECT slug, list(DISTINCT filename) FROM {intake._index()} GROUP BY slug")
+        return {slug: frozenset(map(_stem_of, files)) for slug, files in rows.fetchall()}
+
+
+def _read_rows(con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path, label: str) -> None:
+    """Make the table `judged`. A CSV file that breaks the standard, say in its line ends, is read leniently."""
+    try:
+        try:
+            con.execute(f"CREATE TEMP TABLE judged AS {judged_rows(con, source, file, label)}")
+        except duckdb.InvalidInputException as error:
+            if "strict_mode" not in str(error):
+                raise
+            con.execute("DROP TABLE IF EXISTS _rejects; DROP TABLE IF EXISTS _reject_scans")
+            con.execute(f"CREATE TEMP TABLE judged AS {judged_rows(con, source, file, label, strict=False)}")
+    except duckdb.Error as error:
+        raise UnreadableSource(f"source {source.name!r}: {file} cannot be read: {error}") from error
 
 
 def _digest(file: Path) -> str:

@@ -8,7 +8,7 @@ import duckdb
 
 from cbmt_core.config import SourceConfig
 from cbmt_core.design import StudyDesign
-from cbmt_core.duck import literal
+from cbmt_core.duck import literal, parquet
 from cbmt_core.errors import BadFirmData
 from cbmt_core.names import Unit
 from cbmt_core.transactions.intake import Intake
@@ -57,10 +57,11 @@ def make_orders(
     currency = _single(unit, "currencies", {s.currency for s in used})
     timezone = _single(unit, "time zones", {s.timezone for s in used})
 
-    paths = ", ".join(literal(str(intake.path(e))) for e in entries)
+    if unit.segment is not None and intake.files_for(Unit(unit.name)):
+        raise BadFirmData(unit.name, "a segment and a whole firm are both called this; rename the firm")
     cut = "" if unit.segment is None else f" AND segment = {literal(unit.segment)}"
     con.execute(
-        f"CREATE OR REPLACE TEMP TABLE judged AS FROM read_parquet([{paths}]) "
+        f"CREATE OR REPLACE TEMP TABLE judged AS FROM {parquet(map(intake.path, entries))} "
         f"WHERE slug = {literal(Unit(unit.firm).slug)}{cut}"
     )
     by_day = ", ".join(literal(s.name) for s in used if s.order_grain == "day") or "''"

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
+from urllib.parse import unquote
 
 import duckdb
 
 from cbmt_core.config import SourceConfig
-from cbmt_core.duck import identifier, literal
+from cbmt_core.duck import identifier, literal, path_literal
 from cbmt_core.errors import UnreadableSource
 from cbmt_core.names import MAX_SLUG, SEPARATOR, slug_sql
+from cbmt_core.transactions.csv_file import CSV_SUFFIXES, csv_scan
 
-__all__ = ["SUFFIXES", "files_of", "judged_rows", "rejected_lines"]
+__all__ = ["SUFFIXES", "files_of", "judged_rows"]
 
-CSV = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 PARQUET = (".parquet",)
 DUCKDB = (".duckdb", ".db")
-SUFFIXES = CSV + PARQUET
+SUFFIXES = CSV_SUFFIXES + PARQUET
 
-OFFSET = r"(?i)\d{2}:\d{2}.*(Z|[+-]\d{2}(:?\d{2})?)$"
+ZONE = r":\d{2}(\.\d+)?\s*[A-Za-z+-]"
+"""A time of day with something after it: an offset or the name of a zone."""
 
 
 def files_of(source: SourceConfig, root: Path) -> list[Path]:
@@ -30,11 +33,18 @@ def files_of(source: SourceConfig, root: Path) -> list[Path]:
         return [path]
     found: Iterable[Path]
     if path.is_dir():
-        found = (p for p in path.rglob("*") if p.is_file() and not p.name.startswith("."))
+        base, found = path, path.rglob("*")
     else:
-        fixed = Path(*path.parts[: next((k for k, part in enumerate(path.parts) if _globs(part)), -1)])
-        found = fixed.glob(str(path.relative_to(fixed))) if path != fixed else ()
-    files = sorted(p for p in found if p.name.lower().endswith(SUFFIXES))
+        base = Path(*path.parts[: next((k for k, part in enumerate(path.parts) if _globs(part)), -1)])
+        found = base.glob(str(path.relative_to(base))) if path != base else ()
+    suffixes = SUFFIXES + DUCKDB if source.table else SUFFIXES
+    files = sorted(
+        p
+        for p in found
+        if p.name.lower().endswith(suffixes)
+        and p.is_file()
+        and not any(part.startswith(".") for part in p.relative_to(base).parts)
+    )
     if not files:
         raise UnreadableSource(
             f"source {source.name!r}: there is no file at {source.path} "
@@ -47,27 +57,30 @@ def _globs(part: str) -> bool:
     return any(mark in part for mark in "*?[")
 
 
-def _scan(con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path) -> str:
+def _scan(
+    con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path, wanted: Iterable[str], strict: bool
+) -> str:
     """SQL for the file's rows, each with its number `_row`; CSV lines that are no rows are set apart."""
     name = file.name.lower()
-    if name.endswith(CSV):
-        options = ["all_varchar=true", "header=true", f"encoding={literal(source.encoding)}"]
-        options += ["store_rejects=true", "rejects_table='_rejects'", "rejects_scan='_reject_scans'"]
-        options += ["rejects_limit=0", "max_line_size=10000000"]
-        if source.delimiter:
-            options.append(f"delim={literal(source.delimiter)}")
-        scan = f"read_csv({literal(str(file))}, {', '.join(options)})"
+    if name.endswith(CSV_SUFFIXES):
+        scan = csv_scan(source, file, frozenset(wanted), strict=strict)
         return f"SELECT *, row_number() OVER () AS _row FROM {scan}"
     if name.endswith(PARQUET):
-        scan = f"read_parquet({literal(str(file))}, file_row_number=true)"
+        scan = f"read_parquet({path_literal(file)}, file_row_number=true, hive_partitioning=false)"
         return f"SELECT *, file_row_number + 1 AS _row FROM {scan}"
     if name.endswith(DUCKDB):
         if not source.table:
             raise UnreadableSource(f"source {source.name!r}: say which table of {file} to read (table = ...)")
-        con.execute(f"ATTACH {literal(str(file))} AS _source (READ_ONLY)")
+        con.execute(f"ATTACH IF NOT EXISTS {literal(str(file))} AS _source (READ_ONLY)")
         table = ".".join(identifier(part) for part in source.table.split("."))
         return f"SELECT *, row_number() OVER () AS _row FROM _source.{table}"
     raise UnreadableSource(f"source {source.name!r}: {file} is none of {', '.join(SUFFIXES + DUCKDB)}")
+
+
+def _folder_values(file: Path) -> dict[str, str]:
+    """What folder names such as `firm=ACME` say of the file's rows."""
+    pairs = (part.split("=", 1) for part in file.parent.parts if "=" in part)
+    return {key: unquote(value) for key, value in pairs}
 
 
 def _time_sql(source: SourceConfig, column: str, kind: str) -> str:
@@ -79,24 +92,34 @@ def _time_sql(source: SourceConfig, column: str, kind: str) -> str:
         return f"CAST({column} AS TIMESTAMP)"
     text = f"trim(CAST({column} AS VARCHAR))"
     if source.time_format:
-        return f"try_strptime({text}, {literal(source.time_format)})"
+        parsed = f"try_strptime({text}, {literal(source.time_format)})"
+        zoned = re.search("(?<!%)(%%)*%[zZ]", source.time_format)
+        return f"CAST({parsed} AS TIMESTAMPTZ) AT TIME ZONE {zone}" if zoned else parsed
+    # DuckDB reads no offset after a space, and a TIMESTAMP cast would pass over whatever follows the time.
+    joined = f"regexp_replace({text}, '\\s+([+-])', '\\1')"
     return (
-        f"CASE WHEN regexp_matches({text}, '{OFFSET}') "
-        f"THEN TRY_CAST({text} AS TIMESTAMPTZ) AT TIME ZONE {zone} ELSE TRY_CAST({text} AS TIMESTAMP) END"
+        f"CASE WHEN regexp_matches({text}, '{ZONE}') "
+        f"THEN TRY_CAST({joined} AS TIMESTAMPTZ) AT TIME ZONE {zone} ELSE TRY_CAST({text} AS TIMESTAMP) END"
     )
 
 
-def judged_rows(con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path, label: str) -> str:
+def judged_rows(
+    con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path, label: str, *, strict: bool = True
+) -> str:
     """SQL for every row of `file`, mapped, parsed, and with a `reason` where it cannot be used.
 
     CSV lines that do not have the file's columns are no rows: DuckDB sets them apart while the others
-    are read, and `rejected_lines` gives them afterwards.
+    are read, and `csv_file.rejected_lines` gives them afterwards.
     """
-    scan = _scan(con, source, file)
-    types = dict(con.execute(f"SELECT column_name, column_type FROM (DESCRIBE {scan})").fetchall())
     columns = source.columns.model_dump()
     if source.firm is not None:
         columns["firm"] = None
+    scan = _scan(con, source, file, filter(None, columns.values()), strict)
+    types = dict(con.execute(f"SELECT column_name, column_type FROM (DESCRIBE {scan})").fetchall())
+    for key, value in _folder_values(file).items():
+        if key not in types and key in columns.values():
+            scan = f"SELECT *, {literal(value)} AS {identifier(key)} FROM ({scan})"
+            types[key] = "VARCHAR"
     missing = [f"{ours} = {theirs!r}" for ours, theirs in columns.items() if theirs and theirs not in types]
     if missing:
         there = ", ".join(repr(name) for name in types if name != "_row")
@@ -107,30 +130,33 @@ def judged_rows(con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path
 
     def text(ours: str) -> str:
         theirs = columns[ours]
-        return (
-            f"nullif(trim(CAST({identifier(theirs)} AS VARCHAR)), '')" if theirs else "CAST(NULL AS VARCHAR)"
-        )
+        if not theirs:
+            return "CAST(NULL AS VARCHAR)"
+        if types[theirs] in ("FLOAT", "DOUBLE"):
+            # Identifiers with gaps often arrive as floating point: 17.0 is the 17 of another file.
+            return f"nullif(regexp_replace(CAST({identifier(theirs)} AS VARCHAR), '\\.0$', ''), 'nan')"
+        return f"nullif(trim(CAST({identifier(theirs)} AS VARCHAR)), '')"
 
     firm = literal(source.firm) if source.firm is not None else text("firm")
     time = identifier(columns["order_time"])
     amount = identifier(columns["amount"])
-    number = f"trim(CAST({amount} AS VARCHAR))" if types[columns["amount"]] == "VARCHAR" else amount
-    if source.decimal_separator == ",":
-        number = f"replace(replace(CAST({number} AS VARCHAR), '.', ''), ',', '.')"
+    number = amount
+    if types[columns["amount"]] == "VARCHAR":
+        number = f"trim({amount})"
+        if source.decimal_separator == ",":
+            number = f"replace(replace({number}, '.', ''), ',', '.')"
     no_order_id = "order_id IS NULL" if columns["order_id"] else "false"
     no_segment = "segment IS NULL" if columns["segment"] else "false"
-    tilde = (
-        f"contains(firm, '{SEPARATOR}') OR contains(segment, '{SEPARATOR}')"
-        if columns["segment"]
-        else "false"
-    )
     fields = ", ".join(f"'{ours}': {identifier(theirs)}" for ours, theirs in columns.items() if theirs)
     slug = slug_sql("firm")
+    segment_slug = slug_sql("segment")
     return f"""
         WITH mapped AS (
             SELECT _row AS row, {firm} AS firm, {text("segment")} AS segment, {text("customer")} AS customer,
                 {text("order_id")} AS order_id, {text("industry")} AS industry,
-                {_time_sql(source, time, types[columns["order_time"]])} AS ordered_at,
+                {_time_sql(source, time, types[columns["order_time"]])} AS read_time,
+                CASE WHEN isfinite(read_time) AND year(read_time) BETWEEN 1 AND 9999 THEN read_time END
+                    AS ordered_at,
                 nullif(trim(CAST({amount} AS VARCHAR)), '') AS amount_text,
                 TRY_CAST({number} AS DOUBLE) AS amount_float,
                 TRY_CAST({number} AS DECIMAL(18,4)) AS amount,
@@ -139,11 +165,13 @@ def judged_rows(con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path
         ), judged AS (
             SELECT *, {slug} AS slug, CASE
                 WHEN firm IS NULL THEN 'missing firm'
-                WHEN regexp_matches(firm, '[[:cntrl:]]') OR {tilde} OR length({slug}) > {MAX_SLUG}
+                WHEN regexp_matches(firm, '[[:cntrl:]]') OR length({slug}) > {MAX_SLUG}
                     THEN 'bad firm name'
                 WHEN customer IS NULL THEN 'missing customer'
                 WHEN {no_order_id} THEN 'missing order id'
                 WHEN {no_segment} THEN 'missing segment'
+                WHEN contains(segment, '{SEPARATOR}') OR regexp_matches(segment, '[[:cntrl:]]')
+                    OR length({slug}) + 1 + length({segment_slug}) > {MAX_SLUG} THEN 'bad segment name'
                 WHEN amount_text IS NULL OR isnan(amount_float) THEN 'missing amount'
                 WHEN isinf(amount_float) THEN 'infinite amount'
                 WHEN amount IS NULL THEN 'unparseable amount'
@@ -153,22 +181,7 @@ def judged_rows(con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path
         )
         SELECT {literal(source.name)} AS source, {literal(label)} AS file, row,
             CASE WHEN reason IN ('missing firm', 'bad firm name') THEN NULL ELSE slug END AS slug,
-            firm, segment, customer, order_id, ordered_at, amount, industry, reason,
+            firm, CASE WHEN reason IS DISTINCT FROM 'bad segment name' THEN segment END AS segment,
+            customer, order_id, ordered_at, amount, industry, reason,
             CASE WHEN reason IS NOT NULL THEN CAST(fields AS VARCHAR) END AS detail
         FROM judged"""
-
-
-def rejected_lines(con: duckdb.DuckDBPyConnection, source: SourceConfig, label: str) -> int:
-    """Make the table `rejected`, shaped like the judged rows, of the CSV lines set apart; count them."""
-    made = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = '_rejects'").fetchone()
-    lines = "_rejects" if made and made[0] else "(SELECT 0 AS line, '' AS csv_line, '' AS error_type LIMIT 0)"
-    con.execute(f"""
-        CREATE OR REPLACE TEMP TABLE rejected AS
-        SELECT {literal(source.name)} AS source, {literal(label)} AS file, line - 1 AS row,
-            CAST(NULL AS VARCHAR) AS slug, CAST(NULL AS VARCHAR) AS firm, CAST(NULL AS VARCHAR) AS segment,
-            CAST(NULL AS VARCHAR) AS customer, CAST(NULL AS VARCHAR) AS order_id,
-            CAST(NULL AS TIMESTAMP) AS ordered_at, CAST(NULL AS DECIMAL(18,4)) AS amount,
-            CAST(NULL AS VARCHAR) AS industry, 'unparseable line' AS reason,
-            lower(any_value(CAST(error_type AS VARCHAR))) || ': ' || any_value(csv_line) AS detail
-        FROM {lines} GROUP BY line""")
-    return int(con.execute("SELECT count(*) FROM rejected").fetchall()[0][0])

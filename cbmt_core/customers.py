@@ -1,0 +1,87 @@
+"""Panels out of DuckDB relations: the drivers of a firm, and its customers one by one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from cbmt_core.design import StudyDesign
+from cbmt_core.duck import literal
+from cbmt_core.errors import CbmtError
+from cbmt_core.panel import CustomerHistory, FirmPanel
+from cbmt_core.schema import STUDY
+
+__all__ = ["customer_history", "read_design", "read_panel"]
+
+
+def read_design(con: duckdb.DuckDBPyConnection, study: str = "study") -> StudyDesign:
+    """The design a published file was made with."""
+    names = STUDY.column_names
+    (values,) = con.execute(f"SELECT {', '.join(names)} FROM {study}").fetchall()
+    return StudyDesign(**dict(zip(names, values, strict=True)))
+
+
+def read_panel(
+    con: duckdb.DuckDBPyConnection,
+    firm: str,
+    design: StudyDesign | None = None,
+    *,
+    cohort_week: str = "cohort_week",
+    orders: str | None = None,
+) -> FirmPanel:
+    """A firm's panel from the relation `cohort_week`, with its customers where `orders` is given.
+
+    In a published file the design is read along: `read_panel(duckdb.connect("cbmt.duckdb"), "ACME")`.
+    """
+    design = design or read_design(con)
+    frame = con.execute(
+        "SELECT cohort, week, left_censored, cohort_size, ropc, aov, CAST(sales AS DOUBLE) AS sales "
+        f"FROM {cohort_week} WHERE firm = {literal(firm)}"
+    ).df()
+    history = None
+    if orders is not None:
+        mine = f"(SELECT customer, week FROM {orders} WHERE firm = {literal(firm)})"
+        cohorts = f"(SELECT * FROM {cohort_week} WHERE firm = {literal(firm)})"
+        history = customer_history(con, mine, cohorts, design)
+    return FirmPanel.from_cohort_week(firm, frame, design, history)
+
+
+def customer_history(
+    con: duckdb.DuckDBPyConnection, orders: str, cohort_week: str, design: StudyDesign
+) -> CustomerHistory:
+    """Order weeks of every customer of one firm, from its relations `orders` and `cohort_week`.
+
+    Customers stand in the order of their cohorts in the panel; within a cohort the order follows from
+    their weeks, not from that of the rows. Cohorts of another size than `cohort_week` says are an error:
+    the orders are then not those the cohorts were counted from.
+    """
+    first, last = design.study.first, design.study.last
+    cohort = f"greatest(min(week), DATE '{design.left_censored_cohort or first}')"
+    con.execute(f"""
+        CREATE OR REPLACE TEMP TABLE _members AS
+        SELECT {cohort} AS cohort, coalesce(list_sort(list(CAST((week - DATE '{first}') // 7 AS SMALLINT))
+            FILTER (week >= DATE '{first}')), []) AS weeks
+        FROM {orders} WHERE week <= DATE '{last}' GROUP BY customer""")
+    wrong = con.execute(f"""
+        SELECT cohort, m.size, c.size FROM (SELECT cohort, count(*) AS size FROM _members GROUP BY cohort) m
+        FULL JOIN (SELECT cohort, max(cohort_size) AS size FROM {cohort_week} GROUP BY cohort) c USING (cohort)
+        WHERE m.size IS DISTINCT FROM c.size ORDER BY cohort LIMIT 1""").fetchall()
+    if wrong:
+        week, found, said = wrong[0]
+        raise CbmtError(
+            f"the orders hold {found or 0} customers of cohort {week}, cohort_week says {said or 0}: "
+            "they do not belong together; make and publish the tables again"
+        )
+    packed: Any = con.execute("""
+        WITH numbered AS (SELECT weeks, dense_rank() OVER (ORDER BY cohort) - 1 AS cohort FROM _members)
+        SELECT CAST(cohort AS INTEGER) AS cohort, weeks FROM numbered WHERE len(weeks) > 0
+        ORDER BY cohort, weeks""").to_arrow_table()
+    con.execute("DROP TABLE _members")
+    weeks = packed["weeks"].combine_chunks()
+    return CustomerHistory(
+        cohort=packed["cohort"].to_numpy().astype(np.int32),
+        start=weeks.offsets.to_numpy().astype(np.int64),
+        week=weeks.values.to_numpy().astype(np.int16),
+    )
