@@ -93,8 +93,8 @@ class Samples:
 
 def hide_cohorts(windows: Windows, new_id: int, share: float, rng: np.random.Generator) -> Windows:
     """The same windows with the shared id of new cohorts in a random share of them, so that
-    training visits that id at every tenure and season."""
-    hidden = rng.random(len(windows)) < share
+    training visits that id at every tenure and season. The left-censored cohort is never new."""
+    hidden = (rng.random(len(windows)) < share) & (windows.month != N_MONTHS - 1)
     return replace(windows, cohort=np.where(hidden, new_id, windows.cohort))
 
 

@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float32]
 Choice = Mapping[str, Any]
 """One setting of a learner's hyperparameters, JSON-ready."""
 
-HIDDEN_SHARE = 0.15
+HIDDEN_SHARE = 0.1
 """Share of training windows that carry the id of new cohorts."""
 
 
