@@ -27,10 +27,10 @@ ui: $(READY)  ## open the Dagster UI on 127.0.0.1:3000 (make ui PROJECT=folder; 
 	@$(BIN)/cbmt --project $(or $(PROJECT),$(DEMO)) ui
 
 test: $(READY) browser  ## every test
-	@$(BIN)/python -m pytest -n auto
+	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
 fast-test: $(READY)  ## the tests that take seconds
-	@$(BIN)/python -m pytest -n auto -m 'not slow'
+	@$(BIN)/python -m pytest -n auto --dist loadgroup -m 'not slow'
 
 lint: $(READY)  ## style and types
 	@$(BIN)/ruff check .

@@ -1,0 +1,68 @@
+"""Sensors: new files ask for a run, new firms become partitions, changed firms are made anew."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import dagster as dg
+import pytest
+
+from cbmt_core.simulate import Economy, write_economy
+from cbmt_pipeline.automation import firms_sensor, new_files_sensor
+from cbmt_pipeline.project import Project
+from cbmt_pipeline.resources import ProjectResource
+from cbmt_pipeline.sources import add_source
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    write_economy(Economy(firms=3, scale=0.002), tmp_path / "raw")
+    source = {"name": "economy", "path": "raw/orders", "currency": "USD", "timezone": "UTC"}
+    names = ("firm", "customer", "order_time", "amount", "order_id", "industry")
+    add_source(tmp_path, source, {name: name for name in names})
+    return Project(tmp_path)
+
+
+def sensed(
+    sensor: dg.SensorDefinition, project: Project, instance: dg.DagsterInstance, cursor: str | None = None
+):
+    context = dg.build_sensor_context(
+        instance=instance, cursor=cursor, resources={"project": ProjectResource(root=str(project.root))}
+    )
+    return sensor(context)
+
+
+def test_new_files_ask_for_one_run_until_they_are_read(project: Project) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        first = sensed(new_files_sensor, project, instance)
+        assert isinstance(first, dg.RunRequest)
+        assert sensed(new_files_sensor, project, instance).run_key == first.run_key
+        project.intake.update(project.config, project.root)
+        assert isinstance(sensed(new_files_sensor, project, instance), dg.SkipReason)
+
+
+def test_firms_become_partitions_and_only_changed_firms_are_asked_for(project: Project) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        assert isinstance(sensed(firms_sensor, project, instance), dg.SkipReason)
+        project.intake.update(project.config, project.root)
+        result = sensed(firms_sensor, project, instance)
+        slugs = [unit.slug for unit in project.intake.units()]
+        assert result.dynamic_partitions_requests[0].partition_keys == slugs
+        assert len(slugs) == 3
+        (run,) = result.run_requests
+        assert run.tags["dagster/asset_partition_range_start"] == slugs[0]
+        assert run.tags["dagster/asset_partition_range_end"] == slugs[-1]
+        instance.add_dynamic_partitions("firm", slugs)
+        assert isinstance(sensed(firms_sensor, project, instance, result.cursor), dg.SkipReason)
+
+
+def test_a_file_that_vanished_and_came_back_changes_nothing(project: Project, tmp_path: Path) -> None:
+    project.intake.update(project.config, project.root)
+    version = project.intake.version
+    file = sorted((tmp_path / "raw/orders").iterdir())[0]
+    shutil.move(file, tmp_path / "aside")
+    project.intake.update(project.config, project.root)
+    shutil.move(tmp_path / "aside", file)
+    project.intake.update(project.config, project.root)
+    assert project.intake.version == version

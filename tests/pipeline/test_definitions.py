@@ -1,0 +1,52 @@
+"""The asset graph, written out, so that a change to it shows in a diff."""
+
+from __future__ import annotations
+
+import dagster as dg
+
+from cbmt_pipeline.automation import contiguous_batches
+from cbmt_pipeline.definitions import defs
+
+
+def test_the_graph_is_the_one_written_here() -> None:
+    graph = defs.resolve_asset_graph()
+    upstream = {
+        key.to_user_string(): sorted(parent.to_user_string() for parent in graph.get(key).parent_keys)
+        for key in graph.get_all_asset_keys()
+    }
+    assert upstream == {
+        "intake": [],
+        "transactions": ["intake"],
+        "quarantine": ["intake"],
+        "cohort_week": ["transactions"],
+        "firm_week": ["cohort_week"],
+        "firm": ["cohort_week", "transactions"],
+        "warehouse": ["cohort_week", "firm", "firm_week", "quarantine", "transactions"],
+    }
+
+
+def test_firm_tables_are_partitioned_by_firm_and_batched() -> None:
+    graph = defs.resolve_asset_graph()
+    for table in ("transactions", "quarantine", "cohort_week", "firm_week", "firm"):
+        node = graph.get(dg.AssetKey(table))
+        assert isinstance(node.partitions_def, dg.DynamicPartitionsDefinition)
+        assert node.partitions_def.name == "firm"
+        assert node.backfill_policy is not None
+        assert node.backfill_policy.max_partitions_per_run == 50
+
+
+def test_jobs_sensors_and_checks() -> None:
+    repository = defs.get_repository_def()
+    jobs = {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")}
+    assert jobs == {"read_new_files", "refresh_firms"}
+    sensors = {sensor.name for sensor in repository.sensor_defs}
+    assert {"new_files_sensor", "firms_sensor"} <= sensors
+    checks = {key.asset_key.to_user_string() for key in defs.resolve_asset_graph().asset_check_keys}
+    assert checks == {"transactions", "cohort_week", "firm_week"}
+
+
+def test_batches_are_ranges_of_neighbours() -> None:
+    keys = list("abcdefgh")
+    assert contiguous_batches(keys, list("abcdefgh"), 3) == [list("abc"), list("def"), list("gh")]
+    assert contiguous_batches(keys, list("abdeh"), 10) == [list("ab"), list("de"), list("h")]
+    assert contiguous_batches(keys, [], 3) == []

@@ -1,0 +1,85 @@
+"""The Dagster UI in a real browser: what a data engineer sees after a run with one corrupt firm."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from projects import FIRMS, RunProject
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("twenty_firms")]
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+
+
+@pytest.fixture(scope="module")
+def ui(twenty_firms: RunProject) -> Iterator[str]:
+    """The address of a UI server on the project, started as its users start it, without the daemon."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = os.environ | {
+        "DAGSTER_HOME": str(twenty_firms.root / "data/dagster"),
+        "CBMT_PROJECT": str(twenty_firms.root),
+    }
+    workspace = Path(__file__).parents[2] / "dagster_workspace.yaml"
+    command = [str(Path(sys.executable).parent / "dagster-webserver"), "-w", str(workspace)]
+    server = subprocess.Popen([*command, "-h", "127.0.0.1", "-p", str(port)], env=environment)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(120):
+            try:
+                urllib.request.urlopen(f"{address}/server_info", timeout=2)
+                break
+            except OSError:
+                time.sleep(1)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(timeout=30)
+
+
+@pytest.mark.skipif(
+    CHROMIUM is None and not os.environ.get("CI"), reason="needs Chromium; `make browser` says how to get it"
+)
+def test_exactly_the_corrupt_firm_is_red_in_the_ui(ui: str, twenty_firms: RunProject, tmp_path: Path) -> None:
+    from playwright.sync_api import expect, sync_playwright
+
+    assert CHROMIUM, "CI must have Chromium"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        page = browser.new_page(viewport={"width": 1500, "height": 950})
+        page.set_default_timeout(90_000)
+        expect.set_options(timeout=90_000)
+        page.goto(f"{ui}/assets/transactions?view=partitions")
+        expect(page.get_by_text("Failed (1)")).to_be_visible()
+        expect(page.get_by_text(f"Materialized ({FIRMS - 1})")).to_be_visible()
+        # With only the failed ones shown, the corrupt firm is the one left.
+        page.get_by_text(f"Materialized ({FIRMS - 1})").click()
+        expect(page.get_by_text(twenty_firms.bad_slug, exact=True).first).to_be_visible()
+
+        good = next(
+            slug
+            for slug in sorted(p.name.removesuffix(".csv") for p in _orders(twenty_firms))
+            if slug != twenty_firms.bad_slug and "%" not in slug and "+" not in slug
+        )
+        page.goto(f"{ui}/assets/cohort_week?view=partitions&partition={good}")
+        page.get_by_text("[Show Markdown]").first.click()
+        picture = page.locator("img[alt='cohort layers']")
+        expect(picture).to_be_visible()
+        assert picture.evaluate("image => image.naturalWidth") > 300
+        page.screenshot(path=tmp_path / "cohort_layers.png")
+        browser.close()
+
+
+def _orders(project: RunProject) -> list[Path]:
+    return list((project.root / "data/raw/economy/orders").glob("*.csv"))

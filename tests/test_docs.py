@@ -1,0 +1,13 @@
+"""Pages made from code are current."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cbmt_core.report.dictionary import table_dictionary
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def test_the_table_dictionary_is_current() -> None:
+    assert (DOCS / "tables.md").read_text() == table_dictionary(), "run `make docs`"
