@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any, Self
@@ -42,6 +43,11 @@ class DriverDesign:
     """How far a cohort's level of the last half year may lie from its level before, in log points."""
     shocks: ShockDesign
 
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        parts = {"calendar": CalendarDesign(**values["calendar"]), "shocks": ShockDesign(**values["shocks"])}
+        return cls(**{**values, **parts})
+
 
 DESIGNS = {
     "A": DriverDesign(True, CalendarDesign(trend_sd=0.2), 0.2, 0.0, ShockDesign(0.5, 26.0)),
@@ -54,6 +60,7 @@ DESIGNS = {
 class Driver:
     """One fitted regression: coefficients, cohort levels before and after the anchor, bounds."""
 
+    design: DriverDesign
     tenure: Floats
     calendar: Floats
     level: Floats
@@ -92,10 +99,11 @@ class FittedCohortGlm:
         )
 
     def in_sample(self) -> PrimitiveForecast:
-        """The fitted drivers in the panel's own weeks, a row for each of its cohorts, without week shocks.
+        """The fitted drivers in the panel's own weeks, a row for each of its cohorts.
 
-        Levels are those of the forecast over the last half year and the long-run ones before, so that
-        what the panel deviates from them goes on without a jump into the forecast.
+        Of the week shocks the slow part is in them and the rest is not; over the last half year cohorts
+        have their anchored levels: so the fit runs into the forecast without a jump. It has seen the
+        weeks it describes, and lies closer to them than the forecast will to weeks to come.
         """
         week = np.arange(self.n_weeks)
         recent = week >= self.n_weeks - ANCHOR
@@ -111,9 +119,9 @@ class FittedCohortGlm:
 
     def _weeks(self, name: str, horizon: int) -> tuple[Floats, Floats]:
         """Trend and log effect of the panel's weeks and the `horizon` weeks after it."""
-        d, design = self.drivers[name], DESIGNS[name]
-        features = design.calendar.features(self.first_week, self.n_weeks, horizon, self.country)
-        return features[:, 1], features @ d.calendar + design.shocks.expected(d.shock, horizon)
+        d = self.drivers[name]
+        features = d.design.calendar.features(self.first_week, self.n_weeks, horizon, self.country)
+        return features[:, 1], features @ d.calendar + d.design.shocks.expected(d.shock, horizon)
 
     def _acquired(self, horizon: int) -> Floats:
         d = self.drivers["A"]
@@ -122,9 +130,8 @@ class FittedCohortGlm:
     def _cells(self, name: str, tenure: Ints, level: Floats, horizon: int) -> Floats:
         d = self.drivers[name]
         trend, effect = (x[-tenure.shape[1] :] for x in self._weeks(name, horizon))
-        births = np.arange(len(tenure)) < len(self.birth)
         censored = np.zeros(len(tenure), dtype=bool)
-        censored[births] = self.birth == LEFT_CENSORED
+        censored[: len(self.birth)] = self.birth == LEFT_CENSORED
         features, _ = tenure_features(np.maximum(tenure, 0), censored[:, None], trend)
         log_mean = features @ d.tenure + effect + level
         return np.asarray(np.exp(np.minimum(log_mean, d.ceiling)))
@@ -135,7 +142,10 @@ class FittedCohortGlm:
             "country": self.country,
             "n_weeks": self.n_weeks,
             "record": asdict(self.record),
-            "scalars": {k: {"new_level": d.new_level, "ceiling": d.ceiling} for k, d in self.drivers.items()},
+            "scalars": {
+                k: {"design": asdict(d.design), "new_level": d.new_level, "ceiling": d.ceiling}
+                for k, d in self.drivers.items()
+            },
         }
         arrays = {
             f"{k}.{field}": getattr(d, field)
@@ -159,7 +169,9 @@ class FittedCohortGlm:
                     level=arrays[f"{k}.level"],
                     anchor=arrays[f"{k}.anchor"],
                     shock=arrays[f"{k}.shock"],
-                    **scalars,
+                    design=DriverDesign.from_values(scalars["design"]),
+                    new_level=scalars["new_level"],
+                    ceiling=scalars["ceiling"],
                 )
                 for k, scalars in values["scalars"].items()
             },
@@ -240,12 +252,14 @@ def _fit(
     told, seen = (x[:, recent].sum(axis=1) for x in (exposure * mean, information))
     ratio = np.log(np.divide(y[:, recent].sum(axis=1), told, out=np.ones_like(told), where=told > 0) + 1e-3)
     noise = fit.dispersion / np.maximum(seen, 1e-9)
-    anchor = np.clip(ratio, -1.0, 1.0) * design.anchor_sd**2 / (design.anchor_sd**2 + noise + 1e-12)
+    reach = 3.0 * design.anchor_sd
+    anchor = np.clip(ratio, -reach, reach) * design.anchor_sd**2 / (design.anchor_sd**2 + noise + 1e-12)
     known = np.flatnonzero(~censored)[-ANCHOR:]
     informed = 1.0 / (fit.level_sd**2 + fit.dispersion / np.maximum(information[known].sum(axis=1), 1e-9))
     new_level = float(np.average((fit.level + anchor)[known], weights=informed)) if len(known) else 0.0
     observed = np.divide(y, exposure, out=np.zeros_like(y), where=exposure > 0)
     driver = Driver(
+        design=design,
         tenure=fit.tenure,
         calendar=fit.calendar,
         level=fit.level,
