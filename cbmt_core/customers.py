@@ -74,7 +74,7 @@ def customer_history(
             f"the orders hold {found or 0} customers of cohort {week}, cohort_week says {said or 0}: "
             "they do not belong together; make and publish the tables again"
         )
-    packed: Any = con.execute("""
+    packed: Any = con.sql("""
         WITH numbered AS (SELECT weeks, dense_rank() OVER (ORDER BY cohort) - 1 AS cohort FROM _members)
         SELECT CAST(cohort AS INTEGER) AS cohort, weeks FROM numbered WHERE len(weeks) > 0
         ORDER BY cohort, weeks""").to_arrow_table()

@@ -1,0 +1,99 @@
+"""The project file: what is right is read, what is wrong is named, all at once."""
+
+from datetime import date
+
+import pytest
+
+from cbmt_core.config import ProjectConfig
+from cbmt_core.design import StudyDesign
+from cbmt_core.errors import ConfigError
+
+SOURCE = {"name": "shop", "path": "orders.csv", "currency": "GBP", "timezone": "Europe/London"}
+
+
+def project(*sources, **sections):
+    return ProjectConfig.from_mapping({"sources": list(sources), **sections}, "cbmt.toml")
+
+
+def test_a_project_file_is_read(tmp_path):
+    (tmp_path / "cbmt.toml").write_text(
+        """
+        [[sources]]
+        name = "shop"
+        path = "orders"
+        currency = "EUR"
+        timezone = "Europe/Berlin"
+        order_grain = "day"
+        columns = { customer = "cid", amount = "value", order_id = "no" }
+        [design]
+        washout_weeks = 13
+        country = "DE"
+        [quality]
+        min_customers = 5
+        """
+    )
+    config = ProjectConfig.load(tmp_path / "cbmt.toml")
+    (source,) = config.sources
+    assert (source.columns.customer, source.columns.order_id, source.columns.firm) == ("cid", "no", "firm")
+    assert source.order_grain == "day"
+    assert config.quality.min_customers == 5
+    design = config.design.design(date(2016, 1, 1), date(2020, 2, 29))
+    assert (design.washout_weeks, design.country) == (13, "DE")
+
+
+def test_the_design_follows_the_data_unless_dates_are_stated():
+    span = (date(2016, 1, 1), date(2020, 2, 29))
+    assert project(SOURCE).design.design(*span) == StudyDesign()
+    stated = project(SOURCE, design={"first_day": date(2017, 1, 1), "last_day": date(2019, 12, 28)})
+    assert stated.design.design(*span) == StudyDesign.for_span(date(2017, 1, 1), date(2019, 12, 28))
+
+
+@pytest.mark.parametrize(
+    ("source", "sections", "words"),
+    [
+        ({"currency": "pounds"}, {}, "sources.0.currency"),
+        ({"timezone": "Mars/Olympus"}, {}, "Mars/Olympus.*is not a time zone"),
+        ({"order_grain": "week"}, {}, "sources.0.order_grain"),
+        ({"colums": {}}, {}, "sources.0.colums"),
+        ({"columns": {"firm": None}}, {}, "say which column names the firm"),
+        ({"firm": ""}, {}, "sources.0.firm"),
+        ({}, {"design": {"country": "Atlantis"}}, "no holidays are known for 'Atlantis'"),
+        ({}, {"design": {"holdout_weeks": 60}}, "design.holdout_weeks"),
+        ({}, {"quality": {"max_quarantine_share": 2}}, "quality.max_quarantine_share"),
+    ],
+)
+def test_a_mistake_is_named_with_its_place(source, sections, words):
+    with pytest.raises(ConfigError, match=words):
+        project({**SOURCE, **source}, **sections)
+
+
+def test_every_mistake_is_named_at_once():
+    with pytest.raises(ConfigError) as error:
+        project({**SOURCE, "currency": "x", "timezone": "y"})
+    assert "currency" in str(error.value)
+    assert "timezone" in str(error.value)
+
+
+def test_two_sources_of_one_name_are_refused():
+    with pytest.raises(ConfigError, match="two sources are called shop"):
+        project(SOURCE, SOURCE)
+
+
+def test_a_missing_or_broken_file_is_said_to_be_so(tmp_path):
+    with pytest.raises(ConfigError, match="there is no project file"):
+        ProjectConfig.load(tmp_path / "cbmt.toml")
+    (tmp_path / "cbmt.toml").write_text("[[sources]\n")
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        ProjectConfig.load(tmp_path / "cbmt.toml")
+
+
+def test_what_changes_the_reading_changes_its_digest():
+    base = project(SOURCE).sources[0]
+    assert base.reading_digest == project({**SOURCE, "path": "elsewhere.csv"}).sources[0].reading_digest
+    for change in (
+        {"timezone": "UTC"},
+        {"decimal_separator": ","},
+        {"name": "other"},
+        {"order_grain": "day"},
+    ):
+        assert base.reading_digest != project({**SOURCE, **change}).sources[0].reading_digest

@@ -1,0 +1,178 @@
+"""FirmPanel: the cohort table as arrays, true to its identities, and blind after an origin."""
+
+from dataclasses import fields, replace
+from datetime import date
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from order_sets import WEEK, count_cohorts, order_sets, put, small_design
+
+from cbmt_core.cohorts import make_cohort_week
+from cbmt_core.customers import read_panel
+from cbmt_core.errors import BadFirmData
+from cbmt_core.names import Unit
+from cbmt_core.panel import LEFT_CENSORED, CustomerHistory, FirmPanel
+
+DESIGNS = [small_design(0), small_design(13)]
+
+
+@pytest.fixture(scope="module")
+def con():
+    with duckdb.connect() as connection:
+        yield connection
+
+
+def drawn_panel(con, data, design):
+    orders = data.draw(order_sets(design))
+    expected = count_cohorts(orders, design)
+    assume(expected)
+    put(con, orders)
+    make_cohort_week(con, Unit("F"), "transactions", design)
+    return read_panel(con, "F", design, orders="transactions"), expected
+
+
+def arrays(thing):
+    for field in fields(thing):
+        value = getattr(thing, field.name)
+        if isinstance(value, np.ndarray):
+            yield field.name, value
+        elif isinstance(value, CustomerHistory):
+            yield from ((f"customers.{name}", array) for name, array in arrays(value))
+
+
+BY_HAND = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+@given(data=st.data(), design=st.sampled_from(DESIGNS))
+@BY_HAND
+def test_the_arrays_hold_what_was_counted_by_hand(con, data, design):
+    panel, expected = drawn_panel(con, data, design)
+    weeks = list(design.study)
+    cohorts = sorted({cohort for cohort, _ in expected})
+    assert panel.n_cohorts == len(cohorts)
+    assert list(panel.weeks.astype(object)) == weeks
+    for i, cohort in enumerate(cohorts):
+        assert panel.birth[i] == (weeks.index(cohort) if cohort in weeks else LEFT_CENSORED)
+        for t, week in enumerate(weeks):
+            row = expected.get((cohort, week))
+            if row is None:
+                assert np.isnan([panel.R[i, t], panel.V[i, t], panel.Y[i, t]]).all()
+                assert panel.orders[i, t] == 0
+                continue
+            assert panel.size[i] == row["size"]
+            assert panel.R[i, t] == pytest.approx((row["orders"] - row["initial"]) / row["size"])
+            assert panel.Y[i, t] == pytest.approx(float(row["sales"]))
+            assert panel.orders[i, t] == pytest.approx(row["orders"])
+            assert panel.tenure[i, t] == row["tenure"]
+            if row["orders"]:
+                assert panel.V[i, t] == pytest.approx(float(row["sales"]) / row["orders"])
+            else:
+                assert np.isnan(panel.V[i, t])
+    assert (
+        pytest.approx([sum(r["initial"] for (_, w), r in expected.items() if w == week) for week in weeks])
+        == panel.A
+    )
+    assert (
+        pytest.approx(
+            [float(sum(r["sales"] for (_, w), r in expected.items() if w == week)) for week in weeks]
+        )
+        == panel.S
+    )
+
+
+def assert_identities(panel):
+    value = np.nan_to_num(panel.V)
+    composed = np.where(
+        panel.born, panel.size[:, None] * (panel.is_birth + np.nan_to_num(panel.R)) * value, 0
+    )
+    assert np.nan_to_num(panel.Y) == pytest.approx(composed)
+    assert pytest.approx(composed.sum(axis=0)) == panel.S
+    assert np.isnan(panel.Y).tolist() == (~panel.born).tolist()
+    born = panel.birth >= 0
+    assert panel.A[panel.birth[born]] == pytest.approx(panel.size[born])
+    assert panel.A.sum() == panel.size[born].sum()
+
+
+@given(data=st.data(), design=st.sampled_from(DESIGNS), last=st.integers(0, 7))
+@BY_HAND
+def test_until_holds_nothing_after_the_origin(con, data, design, last):
+    panel, expected = drawn_panel(con, data, design)
+    origin = design.study.first + last * WEEK
+    assume(any(week <= origin for _, week in expected))
+    seen = panel.until(origin)
+    assert seen.origin == origin
+    assert seen.n_weeks == last + 1
+    assert (seen.birth <= last).all()
+    assert_identities(seen)
+    for name, array in arrays(seen):
+        assert array.base is None, f"{name} is a view of something larger"
+    # What is kept is what was there.
+    n = seen.n_cohorts
+    np.testing.assert_array_equal(seen.R, panel.R[:n, : last + 1])
+    np.testing.assert_array_equal(seen.Y, panel.Y[:n, : last + 1])
+    history = seen.customers
+    assert (history.week <= last).all()
+    assert history.start[-1] == len(history.week) == seen.orders.sum()
+    assert len(history.start) == len(history.cohort) + 1
+    assert (np.diff(history.start) > 0).all()
+    # Another future leaves no trace.
+    other = replace(
+        panel,
+        S=np.where(panel.weeks > np.datetime64(origin), -1.0, panel.S),
+        R=np.where(panel.weeks > np.datetime64(origin), -1.0, panel.R),
+        customers=replace(
+            panel.customers, week=np.where(panel.customers.week > last, 7, panel.customers.week)
+        ),
+    ).until(origin)
+    for (name, a), (_, b) in zip(arrays(seen), arrays(other), strict=True):
+        np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+@given(data=st.data(), design=st.sampled_from(DESIGNS))
+@BY_HAND
+def test_the_identities_hold(con, data, design):
+    assert_identities(drawn_panel(con, data, design)[0])
+
+
+def one_customer(con, design):
+    from datetime import datetime
+    from decimal import Decimal
+
+    put(con, [("c", "1", datetime.combine(design.study.first + WEEK, datetime.min.time()), Decimal(5))])
+    make_cohort_week(con, Unit("F"), "transactions", design)
+    return con.execute("SELECT * FROM cohort_week").df()
+
+
+def test_an_origin_before_the_first_week_is_refused(con):
+    design = small_design(0)
+    panel = FirmPanel.from_cohort_week("F", one_customer(con, design), design)
+    with pytest.raises(ValueError, match="lies before the first week 2016-01-03"):
+        panel.until(date(2016, 1, 2))
+    assert panel.until(date(2030, 1, 1)).n_weeks == panel.n_weeks
+
+
+def test_an_empty_table_is_refused_with_the_firms_name(con):
+    design = small_design(0)
+    with pytest.raises(BadFirmData, match="firm 'F'"):
+        FirmPanel.from_cohort_week("F", one_customer(con, design).iloc[:0], design)
+
+
+def test_a_table_of_another_study_is_refused(con):
+    design = small_design(0)
+    frame = one_customer(con, design)
+    for other in (small_design(0, study=9), small_design(13), small_design(0, study=7)):
+        with pytest.raises(BadFirmData, match=r"the study's are .* make its tables again"):
+            FirmPanel.from_cohort_week("F", frame, other)
+
+
+def test_the_calendar_reaches_as_far_as_asked(con):
+    design = small_design(0)
+    panel = FirmPanel.from_cohort_week("F", one_customer(con, design), design)
+    assert len(panel.calendar()) == 8
+    assert len(panel.calendar(5)) == 13
+    assert panel.calendar(5).weeks[0] == panel.weeks[0]
