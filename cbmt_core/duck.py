@@ -42,6 +42,12 @@ def parquet(paths: Iterable[Path]) -> str:
     return f"read_parquet([{', '.join(map(path_literal, paths))}], hive_partitioning = false)"
 
 
+def parquet_below(folder: Path, pattern: str) -> str:
+    """The relation of the rows in every file below `folder` that `pattern` matches."""
+    escaped = re.sub(r"([*?[])", r"[\1]", str(folder))
+    return f"read_parquet({literal(f'{escaped}/{pattern}')}, hive_partitioning = false)"
+
+
 def identifier(name: str) -> str:
     """`name` as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

@@ -23,6 +23,8 @@ class Table:
     meaning: str
     key: tuple[str, ...]
     columns: tuple[Column, ...]
+    native: bool = True
+    """False for the largest tables: the published file holds a view of the lake instead of their rows."""
 
     @property
     def column_names(self) -> list[str]:
@@ -40,6 +42,8 @@ COHORT = Column(
     "DATE",
     "Sunday of the week of the first order; the last washout week for the left-censored cohort",
 )
+MODEL = Column("model", "VARCHAR", "name of the model, as in the registry")
+ORIGIN = Column("origin", "DATE", "last week the model has seen")
 
 _ALL = (
     Table(
@@ -55,6 +59,7 @@ _ALL = (
             Column("amount", MONEY, "value of the order in the firm's currency"),
             Column("rows", "INTEGER", "source rows merged into the order"),
         ),
+        native=False,
     ),
     Table(
         "quarantine",
@@ -150,6 +155,69 @@ _ALL = (
             Column("rows_used", "BIGINT", "of these, rows merged into orders"),
             Column("rows_quarantined", "BIGINT", "of these, rows in quarantine"),
         ),
+    ),
+    Table(
+        "model_fit",
+        "One row a firm and model: how the fit went.",
+        ("firm", "model", "origin"),
+        (
+            FIRM,
+            MODEL,
+            ORIGIN,
+            Column("family", "VARCHAR", "family the model belongs to"),
+            Column("succeeded", "BOOLEAN", "whether there is a forecast"),
+            Column("reason", "VARCHAR", "why there is none", nullable=True),
+            Column("converged", "BOOLEAN", "whether every estimation converged", nullable=True),
+            Column("diagnosis", "VARCHAR", "what was worked around, in words; empty when nothing was"),
+            Column("parameters", "JSON", "estimates and choices", nullable=True),
+            Column(
+                "validation_error",
+                "DOUBLE",
+                "SMAPE of total sales over the validation window, for models chosen by it",
+                nullable=True,
+            ),
+            Column("seconds", "DOUBLE", "processor seconds for fit and forecast"),
+            Column("seed", "BIGINT", "seed of the fit"),
+        ),
+    ),
+    Table(
+        "forecast_week",
+        "Forecast of a firm's weeks by each model.",
+        ("firm", "model", "origin", "week"),
+        (
+            FIRM,
+            MODEL,
+            ORIGIN,
+            WEEK,
+            Column("horizon", "INTEGER", "weeks after the origin, from 1"),
+            Column("acquired", "DOUBLE", "new customers"),
+            Column("orders", "DOUBLE", "orders"),
+            Column("repeat_orders", "DOUBLE", "orders that are no one's first"),
+            Column("ropc", "DOUBLE", "repeat orders per customer acquired so far"),
+            Column("aov", "DOUBLE", "average order value; NULL without orders", nullable=True),
+            Column("sales", "DOUBLE", "sales composed from the drivers"),
+        ),
+    ),
+    Table(
+        "forecast_cohort_week",
+        "Forecast of each cohort's weeks by each model, cohorts yet to be born included.",
+        ("firm", "model", "origin", "cohort", "week"),
+        (
+            FIRM,
+            MODEL,
+            ORIGIN,
+            COHORT,
+            WEEK,
+            Column(
+                "cohort_size",
+                "DOUBLE",
+                "observed customers, or predicted ones for a cohort born after the origin",
+            ),
+            Column("ropc", "DOUBLE", "repeat orders per customer"),
+            Column("aov", "DOUBLE", "average order value"),
+            Column("sales", "DOUBLE", "cohort_size * (1 in the birth week + ropc) * aov"),
+        ),
+        native=False,
     ),
 )
 

@@ -277,6 +277,18 @@ def run(project: Project, firms: tuple[str, ...], workers: int, everything: bool
                 batch=BATCH,
                 on_batch=lambda outcome: progress.advance(task, len(outcome.firms)),
             )
+    wanted_forecasts = _stale_forecasts(project, set(wanted) if firms else None, everything)
+    if wanted_forecasts:
+        with _progress() as progress:
+            task = progress.add_task("forecasts", total=len(wanted_forecasts))
+            outcomes += run_firms(
+                project,
+                ["benchmark_forecasts"],
+                wanted_forecasts,
+                workers=workers,
+                batch=1,
+                on_batch=lambda outcome: progress.advance(task, len(outcome.firms)),
+            )
     with console.status("publishing data/cbmt.duckdb"):
         published = run_assets(project, ["warehouse"])
     failures = [o.failure for o in outcomes if not o.success]
@@ -287,6 +299,11 @@ def run(project: Project, firms: tuple[str, ...], workers: int, everything: bool
     _print_made(project, time.monotonic() - started)
     if failures or intake_error:
         sys.exit(1)
+
+
+def _stale_forecasts(project: Project, only: set[str] | None, everything: bool) -> list[str]:
+    units = project.lake.units("firm_week") if everything else project.stale_forecasts()
+    return [unit.slug for unit in units if only is None or unit.slug in only]
 
 
 def _print_made(project: Project, seconds: float) -> None:

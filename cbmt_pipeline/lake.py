@@ -10,7 +10,7 @@ import duckdb
 import pyarrow.parquet as pq
 
 from cbmt_core import atomic
-from cbmt_core.duck import literal, parquet, path_literal
+from cbmt_core.duck import literal, parquet_below
 from cbmt_core.names import Unit
 from cbmt_core.schema import TABLES
 
@@ -28,28 +28,27 @@ class Stamp:
 
 
 class Lake:
-    """Files `<root>/<table>/firm=<slug>/part.parquet`. Firms never contend; a killed writer leaves the
-    earlier file whole."""
+    """Files `<root>/<table>/firm=<slug>/<part>.parquet`. Firms never contend; a killed writer leaves the
+    earlier file whole. A table that several assets write has one part for each of them."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def path(self, table: str, unit: Unit) -> Path:
-        return self.root / table / f"firm={unit.slug}" / "part.parquet"
+    def path(self, table: str, unit: Unit, part: str = "part") -> Path:
+        return self.root / table / f"firm={unit.slug}" / f"{part}.parquet"
 
     def glob(self, table: str) -> str:
-        """The SQL relation of every firm's file of one table."""
-        folder = path_literal(self.root / table).removesuffix("'")
-        return f"read_parquet({folder}/*/part.parquet', hive_partitioning = false)"
+        """The SQL relation of every firm's rows of one table."""
+        return parquet_below(self.root / table, "firm=*/*.parquet")
 
     def relation(self, table: str, unit: Unit) -> str:
-        """The SQL relation of one firm's file."""
-        return parquet([self.path(table, unit)])
+        """The SQL relation of one firm's rows."""
+        return parquet_below(self.path(table, unit).parent, "*.parquet")
 
     def units(self, table: str) -> list[Unit]:
         """Units with a file of this table, in the order of their slugs."""
-        folders = (self.root / table).glob("firm=*/part.parquet")
-        return [Unit.from_slug(slug) for slug in sorted(p.parent.name.removeprefix("firm=") for p in folders)]
+        folders = {path.parent.name for path in (self.root / table).glob("firm=*/*.parquet")}
+        return [Unit.from_slug(name.removeprefix("firm=")) for name in sorted(folders)]
 
     def write(
         self,
@@ -58,22 +57,23 @@ class Lake:
         unit: Unit,
         relation: str,
         stamp: Stamp,
+        part: str = "part",
     ) -> int:
         """Put `relation`, in the table's declared columns and order, in the place of the unit's file."""
         spec = TABLES[table]
         metadata = f"{{cbmt: {literal(json.dumps(asdict(stamp)))}}}"
         order = ", ".join(f'"{name}"' for name in spec.key)
-        with atomic.replacing(self.path(table, unit)) as target:
+        with atomic.replacing(self.path(table, unit, part)) as target:
             con.execute(
                 f"COPY (SELECT {spec.select()} FROM {relation} ORDER BY {order}) TO {literal(str(target))} "
                 f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata})"
             )
             return int(pq.read_metadata(target).num_rows)
 
-    def stamp(self, table: str, unit: Unit) -> Stamp | None:
+    def stamp(self, table: str, unit: Unit, part: str = "part") -> Stamp | None:
         """The stamp of the unit's file, or None without a file."""
         try:
-            notes = pq.read_metadata(self.path(table, unit)).metadata or {}
+            notes = pq.read_metadata(self.path(table, unit, part)).metadata or {}
         except FileNotFoundError:
             return None
         return Stamp(**json.loads(notes[b"cbmt"])) if b"cbmt" in notes else None

@@ -8,15 +8,22 @@ from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 
+import pyarrow.parquet as pq
+
 from cbmt_core.config import ProjectConfig
 from cbmt_core.design import StudyDesign
+from cbmt_core.models import MODELS
 from cbmt_core.names import Unit
 from cbmt_core.transactions import Intake
 from cbmt_pipeline.lake import Lake, Stamp
 
-__all__ = ["CONFIG_FILE", "Project"]
+__all__ = ["BENCHMARKS", "CONFIG_FILE", "SEED", "Project"]
 
 CONFIG_FILE = "cbmt.toml"
+SEED = 20260626
+"""Seed of every fit unless a run says otherwise."""
+BENCHMARKS = "benchmarks"
+"""The lake part that the benchmarks write; other assets write other parts of the forecast tables."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +72,25 @@ class Project:
             config=hashlib.sha256(settings.encode()).hexdigest()[:16],
             inputs=inputs,
         )
+
+    def forecast_stamp(self, unit: Unit, seed: int) -> Stamp:
+        """The stamp of forecasts made from the unit's present tables."""
+        tables = self.lake.stamp("cohort_week", unit)
+        inputs = hashlib.sha256(repr(tables).encode()).hexdigest()[:16]
+        return Stamp(code=version("cbmt-pipeline"), config="", inputs=inputs, seed=seed)
+
+    def stale_forecasts(self) -> list[Unit]:
+        """Units with tables whose benchmark forecasts are missing, partial, or of other data or code."""
+        stale = []
+        for unit in self.lake.units("firm_week"):
+            fresh = self.lake.stamp("model_fit", unit, BENCHMARKS) == self.forecast_stamp(unit, SEED)
+            if not fresh or self._models_run(unit) != set(MODELS):
+                stale.append(unit)
+        return stale
+
+    def _models_run(self, unit: Unit) -> set[str]:
+        table = pq.read_table(self.lake.path("model_fit", unit, BENCHMARKS), columns=["model"])
+        return set(table["model"].to_pylist())
 
     def stale_units(self) -> list[Unit]:
         """Units whose tables are missing or were made from other inputs, settings or code."""

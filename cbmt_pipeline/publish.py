@@ -20,9 +20,6 @@ __all__ = ["publish"]
 
 T = TypeVar("T")
 
-UNPUBLISHED = "transactions"
-"""Orders stay in the lake, and the published file has a view of them: they are most of the bytes."""
-
 
 def publish(project: Project) -> dict[str, int]:
     """Build and publish the warehouse; return the number of rows of each table."""
@@ -30,11 +27,12 @@ def publish(project: Project) -> dict[str, int]:
     with atomic.replacing(project.warehouse) as target, duck.connect(project.spill) as con:
         con.execute(f"ATTACH {literal(str(target))} AS w; USE w")
         for table in TABLES.values():
-            if table.name != UNPUBLISHED:
+            if table.native:
                 _create(con, table)
                 rows[table.name] = _retrying(partial(_fill, con, table, project))
+            elif project.lake.units(table.name):
+                _view(con, table, project)
         _describe_study(con, project.design())
-        _view_orders(con, project)
         for view in VIEWS:
             con.execute(f"CREATE VIEW {view.name} AS {view.sql}")
             con.execute(f"COMMENT ON VIEW {view.name} IS {literal(view.meaning)}")
@@ -100,9 +98,9 @@ def _describe_study(con: duckdb.DuckDBPyConnection, design: StudyDesign) -> None
         con.executemany(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(table.columns))})", rows)
 
 
-def _view_orders(con: duckdb.DuckDBPyConnection, project: Project) -> None:
-    if project.lake.units(UNPUBLISHED):
-        con.execute(f"CREATE VIEW {UNPUBLISHED} AS FROM {project.lake.glob(UNPUBLISHED)}")
-        meaning = f"{TABLES[UNPUBLISHED].meaning} Read from the lake as it is now, not from the snapshot."
-        con.execute(f"COMMENT ON VIEW {UNPUBLISHED} IS {literal(meaning)}")
-        _comment_columns(con, TABLES[UNPUBLISHED])
+def _view(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> None:
+    """The largest tables stay in the lake: copying them would be most of the work of publishing."""
+    con.execute(f"CREATE VIEW {table.name} AS FROM {project.lake.glob(table.name)}")
+    meaning = f"{table.meaning} Read from the lake as it is now, not from the snapshot."
+    con.execute(f"COMMENT ON VIEW {table.name} IS {literal(meaning)}")
+    _comment_columns(con, table)

@@ -89,11 +89,16 @@ def _execute(root: Path, assets: tuple[str, ...], firms: tuple[str, ...]) -> Run
             asset_selection={dg.AssetKey(name) for name in assets}
         )
         result = job.execute_in_process(instance=instance, tags=tags, run_config=QUIET, raise_on_error=False)
-        failure = next(
-            (event.step_failure_data.user_failure_data.description or ""
-             if event.step_failure_data.user_failure_data
-             else str(event.step_failure_data.error.message if event.step_failure_data.error else "")
-             for event in result.all_events if event.is_step_failure),
-            "",
-        )  # fmt: skip
+        failure = next((_why(event) for event in result.all_events if event.is_step_failure), "")
         return RunOutcome(result.run_id, firms, result.success, failure)
+
+
+def _why(event: dg.DagsterEvent) -> str:
+    """What made a step fail: our own words where there are some, else the innermost error."""
+    data = event.step_failure_data
+    if data.user_failure_data and data.user_failure_data.description:
+        return data.user_failure_data.description
+    error = data.error
+    while error and error.cause:
+        error = error.cause
+    return error.message.strip() if error else "for an unknown reason"

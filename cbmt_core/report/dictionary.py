@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cbmt_core.schema import TABLES, VIEWS
+from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, VIEWS
 
 __all__ = ["table_dictionary"]
 
@@ -10,17 +10,19 @@ HEADING = """\
 # Tables
 
 Made by `make docs` from `cbmt_core/schema.py`; a test keeps it current. Every table lies in the lake as
-Parquet (`data/lake/<table>/firm=<slug>/part.parquet`) and, except `transactions`, as a native table in the
-published `data/cbmt.duckdb`, where `transactions` is a view of the lake. The descriptions below are also
-comments in the DuckDB file: `SELECT table_name, comment FROM duckdb_tables()`.
+Parquet (`data/lake/<table>/firm=<slug>/`) and, unless it says otherwise, as a native table in the published
+`data/cbmt.duckdb`. The descriptions below are also comments in the DuckDB file:
+`SELECT table_name, comment FROM duckdb_tables()`.
 """
 
 
 def table_dictionary() -> str:
     """docs/tables.md as text."""
     parts = [HEADING]
-    for table in TABLES.values():
-        parts.append(f"\n## {table.name}\n\n{table.meaning} Key: {', '.join(f'`{k}`' for k in table.key)}.\n")
+    for table in (*TABLES.values(), STUDY, STUDY_WINDOW):
+        kept = "" if table.native else " In the published file a view of the lake."
+        key = ", ".join(f"`{name}`" for name in table.key)
+        parts.append(f"\n## {table.name}\n\n{table.meaning}{kept} Key: {key}.\n")
         parts.append("\n| column | type | meaning |\n| --- | --- | --- |\n")
         for column in table.columns:
             kind = f"{column.type}, may be NULL" if column.nullable else column.type

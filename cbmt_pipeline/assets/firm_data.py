@@ -90,6 +90,7 @@ def _one_firm(
     stamp = here.stamp(inputs, design)
     with duck.connect(here.spill) as con:
         tables = make_firm_tables(con, unit, here.intake, here.config, design)
+
         def store(table: str, **more: object) -> None:
             rows = here.lake.write(con, table, unit, table, stamp)
             context.log_event(

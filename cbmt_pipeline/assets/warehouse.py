@@ -10,7 +10,7 @@ __all__ = ["warehouse"]
 
 
 @dg.asset(
-    deps=list(DATA_TABLES),
+    deps=[*DATA_TABLES, "benchmark_forecasts"],
     group_name="publish",
     kinds={"duckdb"},
     automation_condition=dg.AutomationCondition.eager().without(

@@ -1,0 +1,152 @@
+"""Many models on one firm: fit, forecast, compose, and keep a record of each, also of failures."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import pandas as pd
+
+from cbmt_core.compose import RevenueForecast, compose
+from cbmt_core.models import MODELS, CannotFit, FitRecord, build
+from cbmt_core.panel import FirmPanel
+from cbmt_core.schema import TABLES
+
+__all__ = ["FORECAST_TABLES", "ModelRun", "forecast_tables", "run_model", "run_models"]
+
+FORECAST_TABLES = ("model_fit", "forecast_week", "forecast_cohort_week")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelRun:
+    """One model on one firm. Without a forecast there is a reason."""
+
+    firm: str
+    model: str
+    origin: date
+    seed: int
+    seconds: float
+    record: FitRecord | None = None
+    forecast: RevenueForecast | None = None
+    reason: str | None = None
+
+
+def run_model(name: str, panel: FirmPanel, horizon: int, seed: int) -> ModelRun:
+    """Fit one model on the whole of `panel` and forecast. Whatever goes wrong becomes the run's reason."""
+    started = time.process_time()
+    record, forecast, reason = None, None, None
+    try:
+        fitted = build(name).fit(panel, seed=seed)
+        record = fitted.record
+        forecast = compose(panel, fitted.forecast(horizon))
+        if not (np.isfinite(forecast.S).all() and (forecast.S >= 0).all()):
+            record, forecast, reason = None, None, "its forecast is not finite"
+    except CannotFit as error:
+        reason = error.reason
+    except Exception as error:  # A defect in one model must not lose the others; it is recorded, not hidden.
+        reason = f"unexpected {type(error).__name__}: {error}"
+    seconds = time.process_time() - started
+    return ModelRun(panel.firm, name, panel.origin, seed, seconds, record, forecast, reason)
+
+
+def run_models(
+    panel: FirmPanel,
+    models: Iterable[str],
+    origin: date,
+    horizon: int,
+    *,
+    seed: int,
+    on_model: Callable[[ModelRun], None] | None = None,
+) -> list[ModelRun]:
+    """Run each model on `panel.until(origin)`, which holds nothing after the origin."""
+    runs = []
+    for name in models:
+        runs.append(run_model(name, panel.until(origin), horizon, seed))
+        if on_model:
+            on_model(runs[-1])
+    return runs
+
+
+def forecast_tables(runs: Iterable[ModelRun]) -> dict[str, pd.DataFrame]:
+    """The runs as rows of `model_fit`, `forecast_week` and `forecast_cohort_week`."""
+    runs = list(runs)
+    done = [run for run in runs if run.forecast is not None]
+    frames = {
+        "model_fit": [_fit_row(run) for run in runs],
+        "forecast_week": [_weeks(run) for run in done],
+        "forecast_cohort_week": [_cohort_weeks(run) for run in done],
+    }
+    return {
+        table: pd.concat(parts, ignore_index=True)
+        if parts
+        else pd.DataFrame({name: [] for name in TABLES[table].column_names})
+        for table, parts in frames.items()
+    }
+
+
+def _keys(run: ModelRun) -> dict[str, object]:
+    return {"firm": run.firm, "model": run.model, "origin": run.origin}
+
+
+def _fit_row(run: ModelRun) -> pd.DataFrame:
+    record = run.record
+    row = {
+        **_keys(run),
+        "family": MODELS[run.model].family,
+        "succeeded": run.forecast is not None,
+        "reason": run.reason,
+        "converged": record.converged if record else None,
+        "diagnosis": record.diagnosis if record else "",
+        "parameters": json.dumps(record.parameters) if record else None,
+        "validation_error": record.validation_error if record else None,
+        "seconds": run.seconds,
+        "seed": run.seed,
+    }
+    return pd.DataFrame([row], dtype=object)
+
+
+def _weeks(run: ModelRun) -> pd.DataFrame:
+    forecast = run.forecast
+    assert forecast is not None
+    born = np.isfinite(forecast.Y)
+    customers = (forecast.size[:, None] * born).sum(axis=0)
+    repeats = np.nansum(forecast.size[:, None] * forecast.R, axis=0)
+    orders = repeats + forecast.A
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ropc = np.where(customers > 0, repeats / customers, 0.0)
+        aov = np.where(orders > 0, forecast.S / orders, np.nan)
+    return pd.DataFrame(
+        {
+            **_keys(run),
+            "week": forecast.weeks,
+            "horizon": np.arange(1, len(forecast.weeks) + 1),
+            "acquired": forecast.A,
+            "orders": orders,
+            "repeat_orders": repeats,
+            "ropc": ropc,
+            "aov": aov,
+            "sales": forecast.S,
+        }
+    )
+
+
+def _cohort_weeks(run: ModelRun) -> pd.DataFrame:
+    forecast = run.forecast
+    assert forecast is not None
+    cohort, week = np.nonzero(np.isfinite(forecast.Y))
+    # The left-censored cohort's birth stands one week before the panel: the last washout week, its name.
+    return pd.DataFrame(
+        {
+            **_keys(run),
+            "cohort": forecast.weeks[0] + 7 * forecast.birth[cohort],
+            "week": forecast.weeks[week],
+            "cohort_size": forecast.size[cohort],
+            "ropc": forecast.R[cohort, week],
+            "aov": forecast.V[cohort, week],
+            "sales": forecast.Y[cohort, week],
+        }
+    )
