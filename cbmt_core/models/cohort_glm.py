@@ -34,7 +34,7 @@ ANCHOR = 26
 
 @dataclass(frozen=True)
 class DriverDesign:
-    """How one driver is regressed; the defaults were chosen on the validation window of simulated firms."""
+    """How one driver is regressed; chosen by forecasts from origins inside the calibration of simulated firms."""
 
     counts: bool
     calendar: CalendarDesign
@@ -50,7 +50,7 @@ class DriverDesign:
 
 
 DESIGNS = {
-    "A": DriverDesign(True, CalendarDesign(trend_sd=0.2), 0.2, 0.0, ShockDesign(0.5, 26.0)),
+    "A": DriverDesign(True, CalendarDesign(trend_sd=0.2), 0.05, 0.0, ShockDesign(0.7, 13.0)),
     "R": DriverDesign(True, CalendarDesign(trend_sd=0.02), 0.05, 0.1, ShockDesign(0.5, 26.0)),
     "V": DriverDesign(False, CalendarDesign(trend_sd=0.02), 0.05, 0.05, ShockDesign(0.5, 26.0)),
 }

@@ -20,7 +20,7 @@ from cbmt_core.models import MODELS, CannotFit, FittedForecaster, Forecaster, Pr
 from cbmt_core.models.storage import load, save
 from cbmt_core.panel import FirmPanel
 
-SLOW_FAMILIES: frozenset[str] = frozenset()
+SLOW_FAMILIES = frozenset({"tree"})
 """Families whose contract test takes more than a few seconds a model."""
 
 CHEAP_OPTIONS: dict[str, dict[str, Any]] = {}
