@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 # Standard deviations of the normal priors, in log points: what is plausible before any data are seen.
-MONTH_SD = 0.15
+MONTH_SD = 0.10
 TREND_SD = 0.10
 """A year of trend."""
 TENURE_SD = 0.10
@@ -29,7 +29,7 @@ BIRTH_SD = 0.30
 CENSORED_SD = 0.50
 COHORT_SD = 0.10
 
-TREND_MEMORY = 26.0
+TREND_MEMORY = 8.0
 """Weeks over which the trend fades out after the origin."""
 RECENT_COHORTS = 26
 """Cohorts whose levels a new cohort inherits."""

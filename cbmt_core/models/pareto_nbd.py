@@ -43,9 +43,11 @@ NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
 # Priors of the count likelihood, on logs: the centre of the published fits, and a wide spread.
 CURVE_CENTRE = (np.log(0.6), np.log(10.0))
 CURVE_SD = (1.0, 1.0)
-MONTH_SD = 0.3
-COHORT_SD = 0.2
+MONTH_SD = 0.15
+COHORT_SD = 0.1
 """A year of birth weeks."""
+AROUND_CURVE_SD, AROUND_MONTH_SD = (0.5, 0.25, 0.25), 0.05
+"""Spread of a group's rate, s, beta and months around those of the whole firm."""
 
 
 def survived_weeks(s: float | Floats, beta: float | Floats, lo: float | Floats, hi: float | Floats) -> Floats:
@@ -56,7 +58,8 @@ def survived_weeks(s: float | Floats, beta: float | Floats, lo: float | Floats, 
     """
     width = np.log((beta + hi) / (beta + lo))
     z = (1.0 - np.asarray(s)) * width
-    phi = np.divide(np.expm1(z), z, out=1.0 + z / 2.0, where=np.abs(z) > 1e-8)
+    small = np.abs(z) < 1e-8
+    phi = np.where(small, 1.0 + z / 2.0, np.expm1(z) / np.where(small, 1.0, z))
     return np.asarray(np.exp(s * np.log(beta) + (1.0 - np.asarray(s)) * np.log(beta + lo)) * width * phi)
 
 
@@ -316,9 +319,9 @@ def fit_counts(
     centre = np.array([np.log(rate) + 0.5, *CURVE_CENTRE, *np.zeros(13)])
     sd = np.array([3.0, *CURVE_SD, COHORT_SD, *[MONTH_SD] * 12])
     if around is not None:
-        centre[4:], sd[4:] = around.theta[4:], 0.5 * MONTH_SD
+        centre[4:], sd[4:] = around.theta[4:], AROUND_MONTH_SD
         if not own_curve:
-            centre[:3], sd[:3] = around.theta[:3], (1.0, 0.5, 0.5)
+            centre[:3], sd[:3] = around.theta[:3], AROUND_CURVE_SD
     fixed = np.zeros(16, dtype=bool)
     fixed[3], fixed[4:] = not cohort, not months
     centre[fixed] = 0.0

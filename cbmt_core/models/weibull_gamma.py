@@ -27,7 +27,7 @@ YEARS_BEFORE = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 """Starts of operations tried, in years before the first week."""
 CANDIDATES = 4
 """Best pairs of market and start, without covariates, that are fitted again with them."""
-SHAPE_SD, SPREAD_SD, MONTH_SD, BASE_SD = 0.5, 1.0, 0.3, 0.25
+SHAPE_SD, SPREAD_SD, MONTH_SD, BASE_SD = 0.25, 1.0, 0.15, 0.25
 """Priors on log c and log r (around 1), month effects, and the log shortfall of earlier customers."""
 MAX_GROWTH = 3.0
 """Forecasts stay below this multiple of the highest observed week."""
