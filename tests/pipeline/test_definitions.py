@@ -6,6 +6,7 @@ import dagster as dg
 
 from cbmt_pipeline.automation import contiguous_batches
 from cbmt_pipeline.definitions import defs
+from cbmt_pipeline.partitions import firm_partitions
 
 
 def test_the_graph_is_the_one_written_here() -> None:
@@ -21,7 +22,15 @@ def test_the_graph_is_the_one_written_here() -> None:
         "cohort_week": ["transactions"],
         "firm_week": ["cohort_week"],
         "firm": ["cohort_week", "transactions"],
-        "warehouse": ["cohort_week", "firm", "firm_week", "quarantine", "transactions"],
+        "benchmark_forecasts": ["cohort_week", "transactions"],
+        "warehouse": [
+            "benchmark_forecasts",
+            "cohort_week",
+            "firm",
+            "firm_week",
+            "quarantine",
+            "transactions",
+        ],
     }
 
 
@@ -33,6 +42,12 @@ def test_firm_tables_are_partitioned_by_firm_and_batched() -> None:
         assert node.partitions_def.name == "firm"
         assert node.backfill_policy is not None
         assert node.backfill_policy.max_partitions_per_run == 50
+
+
+def test_forecasts_run_one_firm_at_a_time() -> None:
+    node = defs.resolve_asset_graph().get(dg.AssetKey("benchmark_forecasts"))
+    assert node.partitions_def == firm_partitions
+    assert node.backfill_policy is None or node.backfill_policy.max_partitions_per_run == 1
 
 
 def test_jobs_sensors_and_checks() -> None:
