@@ -1,0 +1,14 @@
+import duckdb
+import pytest
+from sources import Shop
+
+
+@pytest.fixture
+def shop(tmp_path):
+    return Shop(tmp_path)
+
+
+@pytest.fixture
+def con():
+    with duckdb.connect() as connection:
+        yield connection
