@@ -131,7 +131,7 @@ def test_constant_firm_stays_constant(name: str) -> None:
 def test_search_takes_the_setting_with_the_least_validation_error(name: str) -> None:
     panel = calibration(ordinary())
     one = TreeForecaster(name, trials=1).fit(panel, seed=1)
-    some = TreeForecaster(name, trials=4).fit(panel, seed=1)
+    some = TreeForecaster(name, trials=3).fit(panel, seed=1)
     learner = LEARNERS[name]
     assert {k: one.record.parameters[k] for k in learner.default} == dict(learner.default)
     assert one.record.validation_error is not None

@@ -31,6 +31,9 @@ LEARNERS: dict[str, Learner] = {"rf": RandomForest(), "xgb": Boosting()}
 MIN_WEEKS = 8
 MIN_SEARCH_WEEKS = 2 * LOOKBACK
 """A shorter panel leaves too little on both sides of the split: the default choice is taken."""
+WORTH_LEAVING_DEFAULT = 0.93
+"""A setting replaces the default when its error is at most this share of the default's: twenty weeks are
+few, and the least of several errors is partly luck."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +116,7 @@ class TreeForecaster:
         return FittedTrees(self.learner, ensemble, History.of(panel).tail(LOOKBACK), scaling, record)
 
     def _search(self, learner: Learner, panel: FirmPanel, seed: int) -> tuple[Choice, int, float]:
-        """The setting and the stage with the least walk-forward error over the validation window."""
+        """A setting and its best stage, by walk-forward error over the validation window."""
         training = validation_split(panel)
         scaling, history = Scaling.of(training), History.of(training)
         data = TrainingSet.of(training, scaling, seed)
@@ -142,5 +145,7 @@ class TreeForecaster:
         )
         study.enqueue_trial(dict(learner.default))
         study.optimize(objective, n_trials=self.trials)
-        best = study.best_trial
+        default, best = study.trials[0], study.best_trial
+        if best.values[0] > WORTH_LEAVING_DEFAULT * default.values[0]:
+            best = default
         return best.params, best.user_attrs["stage"], float(best.values[0])
