@@ -1,0 +1,65 @@
+"""A project of a few hand-sized firms, its tables made without an orchestrator."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+
+from cbmt_core import duck
+from cbmt_core.errors import CbmtError
+from cbmt_core.firm_tables import DATA_TABLES, make_firm_tables
+from cbmt_pipeline.project import Project
+
+FIRMS = ("A, B & Söhne", "it's 50% off/..", "🛒 ~ shop")
+FIRST, WEEKS = date(2016, 1, 3), 90
+
+CONFIG = """
+[[sources]]
+name = "shop"
+path = "orders"
+currency = "GBP"
+timezone = "Europe/London"
+[quality]
+min_customers = 5
+"""
+
+
+def orders_csv(firm: str, weeks: int = WEEKS, amount: str = "10.00") -> str:
+    """Each week one new customer, who orders again the week after."""
+    quoted = '"' + firm.replace('"', '""') + '"'
+    lines = ["firm,customer,order_time,amount"]
+    for w in range(weeks):
+        saturday = FIRST + timedelta(days=7 * w + 6)
+        lines += [f"{quoted},c{customer},{saturday},{amount}" for customer in {w, max(0, w - 1)}]
+    # The first Sunday and the last Saturday make the span.
+    lines.append(f"{quoted},c0,{FIRST},1.00")
+    return "\n".join(lines) + "\n"
+
+
+def new_project(root: Path, firms: tuple[str, ...] = FIRMS) -> Project:
+    (root / "orders").mkdir(parents=True)
+    (root / "cbmt.toml").write_text(CONFIG)
+    for k, firm in enumerate(firms):
+        (root / "orders" / f"{k}.csv").write_text(orders_csv(firm))
+    project = Project(root)
+    assert project.intake.update(project.config, root).failed == {}
+    return project
+
+
+def make_all(project: Project) -> dict[str, str]:
+    """Make and store every unit's tables; the slugs that failed, with their reason."""
+    failed = {}
+    design = project.design()
+    for unit, inputs in project.intake.units().items():
+        try:
+            with duck.connect(project.spill) as con:
+                tables = make_firm_tables(con, unit, project.intake, project.config, design)
+                project.lake.write(con, "quarantine", unit, "quarantine", project.stamp(inputs, design))
+                if tables.errors:
+                    failed[unit.slug] = "; ".join(tables.errors)
+                    continue
+                for table in DATA_TABLES:
+                    project.lake.write(con, table, unit, table, project.stamp(inputs, design))
+        except CbmtError as error:
+            failed[unit.slug] = str(error)
+    return failed

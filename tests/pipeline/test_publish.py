@@ -1,0 +1,162 @@
+"""The published file: whole, described, and replaced under the eyes of its readers."""
+
+import signal
+import subprocess
+import sys
+import time
+from decimal import Decimal
+
+import duckdb
+import pytest
+from small_project import FIRMS, WEEKS, make_all, new_project, orders_csv
+
+from cbmt_core.customers import read_design, read_panel
+from cbmt_core.firm_tables import DATA_TABLES
+from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, VIEWS
+from cbmt_pipeline.publish import publish
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    project = new_project(tmp_path_factory.mktemp("published") / "it's [1]")
+    assert make_all(project) == {}
+    publish(project)
+    return project
+
+
+@pytest.fixture
+def con(published):
+    with duckdb.connect(str(published.warehouse), read_only=True) as connection:
+        yield connection
+
+
+def test_the_tables_hold_what_was_sold(con):
+    # 90 weeks: one new customer each, one repeat order from the second on, and c0's first Sunday.
+    assert con.execute("SELECT firm, orders, sales, customers FROM firm ORDER BY firm").fetchall() == [
+        (firm, 2 * WEEKS, Decimal("1791.0000"), WEEKS) for firm in sorted(FIRMS)
+    ]
+    assert con.execute("SELECT count(DISTINCT firm) FROM cohort_week").fetchall() == [(3,)]
+    assert con.execute("SELECT count(*) FROM transactions").fetchall() == [(3 * 2 * WEEKS,)]
+
+
+def test_every_table_has_its_primary_key(con):
+    keys = con.execute(
+        "SELECT table_name, constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
+    ).fetchall()
+    tables = {name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
+    declared = {t.name: list(t.key) for t in [*TABLES.values(), STUDY, STUDY_WINDOW]}
+    assert dict(keys) == {name: declared[name] for name in tables}
+    assert tables >= {*DATA_TABLES, "study", "study_window"} - {"transactions"}
+
+
+def test_every_table_view_and_column_is_explained(con):
+    assert (
+        con.execute("SELECT table_name FROM duckdb_tables() WHERE comment IS NULL OR comment = ''").fetchall()
+        == []
+    )
+    views = "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
+    assert {name for name, comment in con.execute(views).fetchall() if comment} == {
+        "transactions", *(view.name for view in VIEWS),
+    }  # fmt: skip
+    unexplained = con.execute(
+        "SELECT table_name, column_name FROM duckdb_columns() WHERE NOT internal AND (comment IS NULL OR comment = '')"
+    ).fetchall()
+    assert [row for row in unexplained if row[0] not in {view.name for view in VIEWS}] == []
+
+
+def test_every_view_can_be_read(con):
+    for view in VIEWS:
+        con.execute(f"SELECT * FROM {view.name}").fetchall()
+    years = con.execute("SELECT sum(weeks), sum(orders) FROM firm_year").fetchall()
+    assert years == con.execute("SELECT count(*), sum(orders) FROM firm_week").fetchall()
+
+
+def test_the_design_comes_back_as_it_was(published, con):
+    assert read_design(con) == published.design()
+    windows = con.execute('SELECT "window", first_week, last_week, weeks FROM study_window').fetchall()
+    for name, first, last, weeks in windows:
+        window = getattr(published.design(), name)
+        assert (window.first, window.last, len(window)) == (first, last, weeks)
+
+
+def test_a_notebook_needs_two_lines(con):
+    panel = read_panel(con, FIRMS[0], orders="transactions")
+    assert panel.S.sum() == pytest.approx(
+        float(con.execute("SELECT sum(sales) FROM firm_week WHERE firm = ?", [FIRMS[0]]).fetchall()[0][0])
+    )
+    assert panel.customers.start[-1] == panel.orders.sum()
+
+
+READER = """
+import sys, duckdb
+con = duckdb.connect(sys.argv[1], read_only=True)
+while True:
+    print(con.execute("SELECT count(*), sum(sales) FROM firm").fetchall(), flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_an_open_connection_survives_a_publish_and_a_new_one_sees_it(tmp_path):
+    project = new_project(tmp_path / "p", FIRMS[:1])
+    make_all(project)
+    publish(project)
+    command = [sys.executable, "-c", READER, str(project.warehouse)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as analyst:
+        before = analyst.stdout.readline()
+        (tmp_path / "p/orders/9.csv").write_text(orders_csv(FIRMS[1]))
+        project.intake.update(project.config, project.root)
+        make_all(project)
+        publish(project)
+        analyst.stdin.write("again\n")
+        analyst.stdin.flush()
+        assert analyst.stdout.readline() == before
+        with duckdb.connect(str(project.warehouse), read_only=True) as con:
+            after = con.execute("SELECT count(*), sum(sales) FROM firm").fetchall()
+        analyst.kill()
+    assert before == "[(1, Decimal('1791.0000'))]\n"
+    assert after == [(2, Decimal("3582.0000"))]
+
+
+PUBLISHER = """
+import sys
+from pathlib import Path
+from cbmt_pipeline.project import Project
+from cbmt_pipeline.publish import publish
+print("ready", flush=True)
+while True:
+    publish(Project(Path(sys.argv[1])))
+"""
+
+
+@pytest.mark.parametrize("after", [0.05, 0.3, 0.7])
+def test_a_killed_publisher_leaves_the_file_whole(published, after):
+    command = [sys.executable, "-c", PUBLISHER, str(published.root)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as publisher:
+        assert publisher.stdout.readline() == "ready\n"
+        time.sleep(after)
+        publisher.send_signal(signal.SIGKILL)
+    with duckdb.connect(str(published.warehouse), read_only=True) as con:
+        assert con.execute("SELECT count(*) FROM firm").fetchall() == [(3,)]
+
+
+def test_rows_that_name_no_firm_are_in_the_published_quarantine(tmp_path):
+    project = new_project(tmp_path / "p", FIRMS[:1])
+    file = tmp_path / "p/orders/0.csv"
+    lines = file.read_text().splitlines()
+    lines[5:5] = ["short", "short", ",c1,2016-02-01,5", "short", ",c1,2016-02-01,5"]
+    file.write_text("\n".join(lines) + "\n")
+    project.intake.update(project.config, project.root)
+    make_all(project)
+    rows = publish(project)
+    with duckdb.connect(str(project.warehouse), read_only=True) as con:
+        found = con.execute("SELECT row, firm, reason FROM quarantine ORDER BY row").fetchall()
+        ledger = con.execute("SELECT sum(rows_in), sum(rows_used) FROM firm").fetchall()[0]
+    assert found == [
+        (5, "", "unparseable line"),
+        (6, "", "unparseable line"),
+        (7, "", "missing firm"),
+        (8, "", "unparseable line"),
+        (9, "", "missing firm"),
+    ]
+    assert rows["quarantine"] == 5
+    assert ledger == (2 * WEEKS, 2 * WEEKS)
