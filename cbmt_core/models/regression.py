@@ -26,7 +26,7 @@ FLAT = 10.0
 """Prior standard deviation, in log points, of what the data alone should settle."""
 HARMONICS = 4
 KNOTS = np.log([2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
-ITERATIONS = 12
+ITERATIONS = 40
 TOLERANCE = 3e-3
 """Log points; far below what a forecast can tell."""
 SCALE_RANGE = (0.25, 100.0)
