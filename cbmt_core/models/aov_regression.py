@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.contract import CannotFit
+from cbmt_core.models.month_effects import month_spread
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["AovRegression"]
@@ -21,6 +22,7 @@ Ints = npt.NDArray[np.int64]
 
 # Standard deviations of the normal priors, in log points: what is plausible before any data are seen.
 MONTH_SD = 0.10
+"""A start: the data then decide how much months differ."""
 TREND_SD = 0.10
 """A year of trend."""
 TENURE_SD = 0.10
@@ -203,21 +205,25 @@ def _gamma_regression(
     """Penalised gamma regression with log link by iteratively reweighted least squares.
 
     The gamma's working weights are constant, so that one matrix serves every iteration; the
-    dispersion that sets the strength of the priors is that of the weekly means.
+    dispersion that sets the strength of the priors is that of the weekly means, and the spread of the
+    months is learned on the way.
     """
+    sd = sd.copy()
     beta = np.zeros(x.shape[1])
     beta[0] = np.log(np.average(value, weights=weight))
     gram = x.T @ (weight[:, None] * x)
     per_week = np.bincount(week, weight)
     mean = np.exp(x @ beta)
-    for _ in range(25):
+    for round_ in range(50):
         residual = value / mean - 1.0
         dispersion = max(float(np.sum(np.bincount(week, weight * residual) ** 2) / np.sum(per_week**2)), 1e-6)
+        if round_:
+            sd[1:13] = month_spread(beta[1:13], np.diag(gram)[1:13] / dispersion, float(sd[1]))
         penalty = dispersion / sd**2
         gradient = x.T @ (weight * residual) - penalty * beta
         step = np.linalg.solve(gram + np.diag(penalty + 1e-9), gradient)
         beta = beta + np.clip(step, -1.0, 1.0)
         mean = np.exp(x @ beta)
-        if np.abs(step).max() < 1e-8:
+        if np.abs(step).max() < 1e-6:
             break
     return beta, mean

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Any, Self
 
@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.contract import CannotFit
+from cbmt_core.models.month_effects import month_spread
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["WeibullGamma", "adopted_share"]
@@ -28,7 +29,8 @@ YEARS_BEFORE = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 CANDIDATES = 4
 """Best pairs of market and start, without covariates, that are fitted again with them."""
 SHAPE_SD, SPREAD_SD, MONTH_SD, BASE_SD = 0.25, 1.0, 0.15, 0.25
-"""Priors on log c and log r (around 1), month effects, and the log shortfall of earlier customers."""
+"""Priors on log c and log r (around 1), month effects (a start; the data then decide their spread), and
+the log shortfall of earlier customers."""
 MAX_GROWTH = 3.0
 """Forecasts stay below this multiple of the highest observed week."""
 
@@ -86,10 +88,15 @@ class WeibullGamma:
                 theta = tried[-1][1]
         tried.sort(key=lambda t: t[0])
         if months:
-            again = []
+            again: list[tuple[float, Floats, bool, float, int]] = []
+            spread = MONTH_SD
             for _, theta, _, market, before in tried[:CANDIDATES]:
                 month = _months(panel.first_week, before, n, panel.design.country)
-                again.append((*_Problem(data, market, before + first, month).solve(theta), market, before))
+                problem = _Problem(data, market, before + first, month, spread)
+                if not again:  # the best pair decides how much months differ
+                    problem, theta = problem.with_learned_spread(theta)
+                    spread = problem.month_sd
+                again.append((*problem.solve(theta), market, before))
             tried = sorted(again, key=lambda t: t[0])
         _, best, converged, market, before = tried[0]
         return cls(
@@ -157,6 +164,21 @@ class _Problem:
     before: int
     month: Ints | None
     """Month of each week since the start of operations, or None without covariates."""
+    month_sd: float = MONTH_SD
+
+    def with_learned_spread(self, theta: Floats) -> tuple[_Problem, Floats]:
+        """The problem with the spread of month effects that its own solution shows."""
+        problem = self
+        assert self.month is not None
+        information = np.bincount(self.month[self.before :], self.data.won, 12) / self.data.dispersion
+        for _ in range(6):
+            theta = problem.solve(theta)[1]
+            spread = month_spread(theta[3:], information, problem.month_sd)
+            done = abs(np.log(spread / problem.month_sd)) < 0.1
+            problem = replace(problem, month_sd=spread)
+            if done:
+                break
+        return problem, theta
 
     def solve(self, start: Floats | None) -> tuple[float, Floats, bool]:
         """Objective, log parameters, converged."""
@@ -191,12 +213,12 @@ class _Problem:
         slope[:, 3:] = by_B[:, None] * by[:, 1:]
         mean = np.maximum(self.market * -np.diff(alive)[p:], 1e-9)
         mean_slope = self.market * -np.diff(slope, axis=0)[p:]
-        distance = np.concatenate([theta[:2] / [SHAPE_SD, SPREAD_SD], [0.0], theta[3:] / MONTH_SD])
+        distance = np.concatenate([theta[:2] / [SHAPE_SD, SPREAD_SD], [0.0], theta[3:] / self.month_sd])
         value = float(mean.sum() - data.won @ np.log(mean)) / data.dispersion + 0.5 * float(
             distance @ distance
         )
         gradient = (1.0 - data.won / mean) @ mean_slope / data.dispersion
-        gradient += distance / np.array([SHAPE_SD, SPREAD_SD, 1.0, *[MONTH_SD] * 12])
+        gradient += distance / np.array([SHAPE_SD, SPREAD_SD, 1.0, *[self.month_sd] * 12])
         earlier = self.market * -np.expm1(log_alive[p])
         if 0 < earlier < data.base:  # those seen in the washout were won before the first week
             short = np.log(data.base / earlier) / BASE_SD

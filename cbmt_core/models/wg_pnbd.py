@@ -12,16 +12,13 @@ from cbmt_core.calendar import calendar_of
 from cbmt_core.models.aov_regression import AovRegression
 from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
 from cbmt_core.models.pareto_nbd import (
-    COHORT_SD,
-    CohortCounts,
-    CountFit,
     CustomerRows,
     customer_rows,
-    fit_counts,
     fit_customers,
     survived_weeks,
     tenure_span,
 )
+from cbmt_core.models.pareto_nbd_counts import COHORT_SD, CohortCounts, CountFit, fit_counts
 from cbmt_core.models.weibull_gamma import WeibullGamma
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 

@@ -12,14 +12,13 @@ from scipy.integrate import quad
 
 from cbmt_core.design import StudyDesign
 from cbmt_core.models.pareto_nbd import (
-    CohortCounts,
     CustomerRows,
     ParetoNbd,
     customer_rows,
-    fit_counts,
     fit_customers,
     survived_weeks,
 )
+from cbmt_core.models.pareto_nbd_counts import CohortCounts, _objective, fit_counts
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 CDNOW = ParetoNbd(r=0.553, alpha=10.578, s=0.606, beta=11.669)
@@ -193,8 +192,6 @@ def test_customer_rows_hold_every_customer_and_repeat_order():
 
 
 def test_gradient_of_the_count_likelihood_is_its_slope():
-    from cbmt_core.models.pareto_nbd import _objective
-
     panel = counts_panel(0.1, 0.8, 12.0, weeks=40)
     counts = CohortCounts.of(panel, np.arange(panel.n_cohorts))
     rng = np.random.default_rng(0)

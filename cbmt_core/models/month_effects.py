@@ -1,0 +1,23 @@
+"""How much months differ: the spread of month effects, learned from the effects themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["month_spread"]
+
+Floats = npt.NDArray[np.float64]
+
+BOUNDS = (0.03, 0.5)
+"""Spreads in log points between which every firm is taken to lie."""
+
+
+def month_spread(effects: Floats, information: Floats, spread: float) -> float:
+    """Next guess of the standard deviation of month effects, from their squares and posterior variances.
+
+    An EM step of the normal prior that shrinks them: `effects` are the estimates under the present
+    `spread`, `information` what the data say of each (an inverse variance, 0 for a month never seen).
+    """
+    variance = 1.0 / (information + 1.0 / spread**2)
+    return float(np.clip(np.sqrt(np.mean(effects**2 + variance)), *BOUNDS))
