@@ -10,6 +10,7 @@ from datetime import date
 
 import numpy as np
 import pandas as pd
+from threadpoolctl import threadpool_limits
 
 from cbmt_core.compose import RevenueForecast, compose
 from cbmt_core.models import MODELS, CannotFit, FitRecord, build
@@ -63,10 +64,14 @@ def run_models(
     seed: int,
     on_model: Callable[[ModelRun], None] | None = None,
 ) -> list[ModelRun]:
-    """Run each model on `panel.until(origin)`, which holds nothing after the origin."""
+    """Run each model on `panel.until(origin)`, which holds nothing after the origin.
+
+    Arithmetic is kept to one thread: firms run side by side, and sums do not depend on the machine.
+    """
     runs = []
     for name in models:
-        runs.append(run_model(name, panel.until(origin), horizon, seed))
+        with threadpool_limits(1):
+            runs.append(run_model(name, panel.until(origin), horizon, seed))
         if on_model:
             on_model(runs[-1])
     return runs

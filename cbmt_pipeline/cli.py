@@ -277,17 +277,18 @@ def run(project: Project, firms: tuple[str, ...], workers: int, everything: bool
                 batch=BATCH,
                 on_batch=lambda outcome: progress.advance(task, len(outcome.firms)),
             )
-    wanted_forecasts = _stale_forecasts(project, set(wanted) if firms else None, everything)
-    if wanted_forecasts:
+    models = _models_to_run(project, set(wanted) if firms else None, everything)
+    if models:
         with _progress() as progress:
-            task = progress.add_task("forecasts", total=len(wanted_forecasts))
+            task = progress.add_task("forecasts", total=len(models))
             outcomes += run_firms(
                 project,
                 ["benchmark_forecasts"],
-                wanted_forecasts,
+                list(models),
                 workers=workers,
                 batch=1,
                 on_batch=lambda outcome: progress.advance(task, len(outcome.firms)),
+                config=lambda slug: {"ops": {"benchmark_forecasts": {"config": {"models": models[slug]}}}},
             )
     with console.status("publishing data/cbmt.duckdb"):
         published = run_assets(project, ["warehouse"])
@@ -301,9 +302,14 @@ def run(project: Project, firms: tuple[str, ...], workers: int, everything: bool
         sys.exit(1)
 
 
-def _stale_forecasts(project: Project, only: set[str] | None, everything: bool) -> list[str]:
-    units = project.lake.units("firm_week") if everything else project.stale_forecasts()
-    return [unit.slug for unit in units if only is None or unit.slug in only]
+def _models_to_run(project: Project, only: set[str] | None, everything: bool) -> dict[str, list[str]]:
+    """Partition key -> models whose forecasts are missing or outdated there."""
+    from cbmt_core.models import MODELS
+
+    missing = project.missing_forecasts()
+    if everything:
+        missing = {unit: list(MODELS) for unit in project.lake.units("firm_week")}
+    return {unit.slug: models for unit, models in missing.items() if only is None or unit.slug in only}
 
 
 def _print_made(project: Project, seconds: float) -> None:

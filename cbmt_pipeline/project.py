@@ -79,18 +79,17 @@ class Project:
         inputs = hashlib.sha256(repr(tables).encode()).hexdigest()[:16]
         return Stamp(code=version("cbmt-pipeline"), config="", inputs=inputs, seed=seed)
 
-    def stale_forecasts(self) -> list[Unit]:
-        """Units with tables whose benchmark forecasts are missing, partial, or of other data or code."""
-        stale = []
+    def missing_forecasts(self) -> dict[Unit, list[str]]:
+        """The benchmarks to run for each unit with tables: all when its data or the code changed since."""
+        missing = {}
         for unit in self.lake.units("firm_week"):
-            fresh = self.lake.stamp("model_fit", unit, BENCHMARKS) == self.forecast_stamp(unit, SEED)
-            if not fresh or self._models_run(unit) != set(MODELS):
-                stale.append(unit)
-        return stale
-
-    def _models_run(self, unit: Unit) -> set[str]:
-        table = pq.read_table(self.lake.path("model_fit", unit, BENCHMARKS), columns=["model"])
-        return set(table["model"].to_pylist())
+            run: set[str] = set()
+            if self.lake.stamp("model_fit", unit, BENCHMARKS) == self.forecast_stamp(unit, SEED):
+                path = self.lake.path("model_fit", unit, BENCHMARKS)
+                run = set(pq.read_table(path, columns=["model"])["model"].to_pylist())
+            if models := [name for name in MODELS if name not in run]:
+                missing[unit] = models
+        return missing
 
     def stale_units(self) -> list[Unit]:
         """Units whose tables are missing or were made from other inputs, settings or code."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 
@@ -34,7 +34,7 @@ class RunOutcome:
 
 def run_assets(project: Project, assets: Sequence[str]) -> RunOutcome:
     """Materialise unpartitioned assets in one run in this process."""
-    return _execute(project.root, tuple(assets), ())
+    return _execute(project.root, tuple(assets), (), {})
 
 
 def run_firms(
@@ -45,8 +45,12 @@ def run_firms(
     workers: int,
     batch: int,
     on_batch: Callable[[RunOutcome], None],
+    config: Callable[[str], dict[str, Any]] | None = None,
 ) -> list[RunOutcome]:
-    """Materialise firm-partitioned assets for the given firms, `batch` firms a run, `workers` at a time."""
+    """Materialise firm-partitioned assets for the given firms, `batch` firms a run, `workers` at a time.
+
+    `config(firm)` gives the run configuration of the run that begins with that firm.
+    """
     with open_instance(project) as instance:
         known = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
         instance.add_dynamic_partitions(FIRM_PARTITIONS, [slug for slug in slugs if slug not in set(known)])
@@ -56,23 +60,22 @@ def run_firms(
     batches = contiguous_batches(keys, list(slugs), size)
     outcomes = []
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(
-        min(workers, max(1, len(batches))), mp_context=context, initializer=_one_thread
-    ) as pool:
-        futures = [pool.submit(_execute, project.root, tuple(assets), tuple(batch)) for batch in batches]
+    with ProcessPoolExecutor(min(workers, max(1, len(batches))), mp_context=context) as pool:
+        futures = [
+            pool.submit(
+                _execute, project.root, tuple(assets), tuple(batch), config(batch[0]) if config else {}
+            )
+            for batch in batches
+        ]
         for future in as_completed(futures):
             outcomes.append(future.result())
             on_batch(outcomes[-1])
     return outcomes
 
 
-def _one_thread() -> None:
-    """Workers do arithmetic on one thread each: two such beat one with two."""
-    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        os.environ[name] = "1"
-
-
-def _execute(root: Path, assets: tuple[str, ...], firms: tuple[str, ...]) -> RunOutcome:
+def _execute(
+    root: Path, assets: tuple[str, ...], firms: tuple[str, ...], config: dict[str, Any]
+) -> RunOutcome:
     from cbmt_pipeline.definitions import defs
 
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
@@ -88,7 +91,9 @@ def _execute(root: Path, assets: tuple[str, ...], firms: tuple[str, ...]) -> Run
         job = defs.resolve_implicit_global_asset_job_def().get_subset(
             asset_selection={dg.AssetKey(name) for name in assets}
         )
-        result = job.execute_in_process(instance=instance, tags=tags, run_config=QUIET, raise_on_error=False)
+        result = job.execute_in_process(
+            instance=instance, tags=tags, run_config=QUIET | config, raise_on_error=False
+        )
         failure = next((_why(event) for event in result.all_events if event.is_step_failure), "")
         return RunOutcome(result.run_id, firms, result.success, failure)
 
