@@ -1,0 +1,127 @@
+"""How far forecast contributions are from realised ones, over one sample of firms for every model.
+
+Web App. "Benchmark Eligibility and Identical Common Samples" and what follows there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from cbmt_core.bridge.contributions import CONTRIBUTIONS
+from cbmt_core.bridge.table import REALISED
+from cbmt_core.evaluation.compare import reference_of
+from cbmt_core.evaluation.paired import RESAMPLES, SEED, bootstrap_means, common_sample
+
+__all__ = ["PRIMARY", "STRICT", "BridgeErrors", "bridge_errors"]
+
+PRIMARY = "primary"
+STRICT = "strict"
+
+_MAE = [
+    "sample", "contribution", "model", "reference", "firms", "mae_points", "mae_currency", "difference",
+    "difference_low", "difference_high",
+]  # fmt: skip
+_METHODS = ["model", "reference", "firms", "eligible_firms", "compared", "reason"]
+
+
+@dataclass(frozen=True, eq=False)
+class BridgeErrors:
+    mae: pd.DataFrame
+    """Rows of the table `bridge_mae`."""
+    methods: pd.DataFrame
+    """Rows of the table `bridge_method`: which models were compared, and why others were not."""
+
+
+def bridge_errors(
+    bridge: pd.DataFrame,
+    firms: pd.DataFrame,
+    *,
+    models: Sequence[str] | None = None,
+    reference: str | None = None,
+    coverage: float = 1.0,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> BridgeErrors:
+    """Mean absolute errors of the contributions, and paired differences from the reference.
+
+    The sample is set by what happened and by the reference; a model is compared when it has the share
+    `coverage` of these firms (as published: all of them), and the sample is the same for every model.
+    The strict sample, with its rule applied to the same two, has no intervals. Errors in currency are
+    left out where firms have different ones. `firms` names the firms to use (`whole_firms`).
+    """
+    known = bridge[bridge["firm"].isin(firms["firm"])].set_index(["firm", "model"]).sort_index()
+    names = [name for name in known.index.unique("model") if name != REALISED]
+    names = [name for name in names if models is None or name in models]
+    if not names or REALISED not in known.index.unique("model"):
+        return BridgeErrors(pd.DataFrame(columns=_MAE), pd.DataFrame(columns=_METHODS))
+    chosen = reference_of(names, reference)
+    usable = _wide(known, "eligible").fillna(False).astype(bool)
+    usable = usable.loc[usable[REALISED], names]
+    compared, sample = common_sample(usable, chosen, coverage)
+    strict = _wide(known, "strict").loc[sample, [REALISED, chosen]].astype(bool)
+    frames = []
+    for name, kept, draws in (
+        (PRIMARY, sample, resamples),
+        (STRICT, sample[strict[REALISED] & strict[chosen]], 0),
+    ):
+        if len(kept):
+            frames.append(_mae(known, kept, compared, chosen, draws, seed).assign(sample=name))
+    mae = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=_MAE)
+    if len(set(firms.set_index("firm").loc[sample, "currency"])) > 1:
+        mae["mae_currency"] = np.nan
+    return BridgeErrors(mae[_MAE], _methods(known, usable, chosen, compared))
+
+
+def _wide(known: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Firms in rows, models in columns."""
+    return known[column].unstack("model")  # noqa: PD010  pivot_table would average duplicates
+
+
+def _mae(
+    known: pd.DataFrame, sample: pd.Index[str], models: list[str], reference: str, resamples: int, seed: int
+) -> pd.DataFrame:
+    """Every contribution and model; the resamples are shared by all of them."""
+
+    def errors(column: str) -> pd.DataFrame:
+        table = _wide(known, column).loc[sample]
+        return table[models].sub(table[REALISED], axis=0).abs()
+
+    points = {name: errors(f"{name}_points") for name in CONTRIBUTIONS}
+    excess = {name: table.sub(table[reference], axis=0) for name, table in points.items()}
+    stacked = np.hstack([table.to_numpy(float) for table in excess.values()])
+    low, high = (
+        bootstrap_means(stacked, resamples=resamples, seed=seed)
+        if resamples
+        else (np.full(stacked.shape[1], np.nan),) * 2
+    )
+    frame = pd.DataFrame(
+        {
+            "contribution": np.repeat(CONTRIBUTIONS, len(models)),
+            "model": models * len(CONTRIBUTIONS),
+            "reference": reference,
+            "firms": len(sample),
+            "mae_points": np.hstack([table.mean() for table in points.values()]),
+            "mae_currency": np.hstack([errors(name).mean() for name in CONTRIBUTIONS]),
+            "difference": stacked.mean(axis=0),
+            "difference_low": low,
+            "difference_high": high,
+        }
+    )
+    # The reference is not compared with itself.
+    frame.loc[frame["model"] == reference, ["difference", "difference_low", "difference_high"]] = np.nan
+    return frame
+
+
+def _methods(known: pd.DataFrame, usable: pd.DataFrame, reference: str, compared: list[str]) -> pd.DataFrame:
+    base = usable.index[usable[reference]]
+    rows = []
+    for model in usable.columns:
+        lacking = base[~usable.loc[base, model]]
+        why = known["reason"].reindex([(firm, model) for firm in lacking]).fillna("the model was not run")
+        told = "; ".join(f"{reason} ({count})" for reason, count in why.value_counts().head(3).items())
+        rows.append((model, reference, len(base), len(base) - len(lacking), model in compared, told or None))
+    return pd.DataFrame(rows, columns=_METHODS)
