@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
 import statistics
 import subprocess
 import sys
@@ -30,7 +29,10 @@ ORDERS_PER_CUSTOMER = 6
 
 
 def write_orders(path: Path, orders: int) -> None:
-    """Orders of one firm: text ids, skewed frequencies, customers arriving over the whole span."""
+    """Orders of one firm: text ids, skewed frequencies, customers arriving over the whole span.
+
+    The file is as the lake holds it, sorted by the table's key.
+    """
     customers = max(1, orders // ORDERS_PER_CUSTOMER)
     days = (DESIGN.observed_to - DESIGN.observed_from).days + 1
     with duck.connect(path.parent / "spill") as con:
@@ -50,7 +52,7 @@ def write_orders(path: Path, orders: int) -> None:
                     'order-' || CAST(i AS VARCHAR) AS order_id, ordered_at,
                     CAST(ordered_at AS DATE) - CAST(dayofweek(ordered_at) AS INTEGER) AS week,
                     CAST(5 + (h % 20000) / 100 AS DECIMAL(18,4)) AS amount, 1 AS rows
-                FROM placed
+                FROM placed ORDER BY firm, customer, order_id
             ) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)""")
 
 
@@ -140,11 +142,13 @@ def one(engine: str, path: Path) -> None:
     if engine == "pandas":
         import pandas  # noqa: F401
         import pyarrow.parquet  # noqa: F401
-    started = time.perf_counter()
+    started, worked = time.perf_counter(), time.process_time()
     sales, weighted = ENGINES[engine](path)
-    seconds = time.perf_counter() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(json.dumps({"seconds": seconds, "peak": peak, "sales": sales, "weighted": weighted}))
+    seconds, cpu = time.perf_counter() - started, time.process_time() - worked
+    # Not ru_maxrss, which a process inherits from the one that started it.
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    peak = int(status["VmHWM"].split()[0]) * 1024
+    print(json.dumps({"seconds": seconds, "cpu": cpu, "peak": peak, "sales": sales, "weighted": weighted}))
 
 
 def compare(path: Path, repeats: int) -> list[float]:
@@ -156,8 +160,9 @@ def compare(path: Path, repeats: int) -> list[float]:
         assert sql["weighted"] == frame["weighted"], (sql, frame)
         ratios.append(frame["seconds"] / sql["seconds"])
         print(
-            f"  DuckDB {sql['seconds']:6.2f} s {sql['peak'] / 2**30:5.2f} GiB   pandas {frame['seconds']:6.2f} s "
-            f"{frame['peak'] / 2**30:5.2f} GiB   ratio {ratios[-1]:.1f}",
+            f"  DuckDB {sql['seconds']:6.2f} s (processor {sql['cpu']:6.2f}) {sql['peak'] / 2**30:5.2f} GiB   "
+            f"pandas {frame['seconds']:6.2f} s (processor {frame['cpu']:6.2f}) {frame['peak'] / 2**30:5.2f} GiB   "
+            f"ratio {ratios[-1]:.1f} (processor {frame['cpu'] / sql['cpu']:.1f})",
             flush=True,
         )
     return ratios

@@ -26,7 +26,8 @@ def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, de
 
     Customers with an order before the first calibration week form the left-censored cohort; the cohort
     of the others is the week of their first order. The initial order is a customer's earliest; equal
-    times are told apart by order id, so that the table does not depend on the order of rows.
+    times are told apart by order id, so that the table does not depend on the order of rows. Such ties
+    are rare and order ids are long: only tied customers' ids are looked at.
     """
     study = design.study
     # For the left-censored cohort the first order ever is unknown, so all its orders are repeats.
@@ -34,31 +35,41 @@ def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, de
     con.execute(f"""
         CREATE OR REPLACE TEMP TABLE cohort_week AS
         WITH customers AS (
-            SELECT customer, min(week) AS first_week,
-                CAST(arg_min(amount, (ordered_at, order_id)) AS DECIMAL(18,4)) AS first_amount
+            SELECT customer, min(week) AS first_week, min(ordered_at) AS first_at
             FROM {orders} WHERE week <= DATE '{study.last}' GROUP BY customer
-        ), members AS (
-            SELECT customer, first_amount, first_week < DATE '{study.first}' AS left_censored,
-                CASE WHEN first_week < DATE '{study.first}' THEN {censored} ELSE first_week END AS cohort
+        ), members AS MATERIALIZED (
+            SELECT customer, first_at, first_week < DATE '{study.first}' AS left_censored,
+                CASE WHEN left_censored THEN {censored} ELSE first_week END AS cohort,
+                CAST(row_number() OVER () AS INTEGER) AS member
             FROM customers
+        ), placed AS MATERIALIZED (
+            SELECT member, cohort, week, amount, ordered_at = first_at AND NOT left_censored AS is_first
+            FROM {orders} JOIN members USING (customer)
+            WHERE week BETWEEN DATE '{study.first}' AND DATE '{study.last}'
+        ), tied AS (
+            SELECT member FROM placed WHERE is_first GROUP BY member HAVING count(*) > 1
+        ), excess AS (
+            SELECT cohort, sum(amount) AS amount FROM (
+                SELECT cohort, sum(amount) - arg_min(amount, order_id) AS amount
+                FROM {orders} o JOIN (FROM members SEMI JOIN tied USING (member)) m
+                    ON o.customer = m.customer AND o.ordered_at = m.first_at
+                GROUP BY member, cohort
+            ) GROUP BY cohort
         ), cohorts AS (
-            SELECT cohort, left_censored, count(*) AS cohort_size, sum(first_amount) AS first_sales
-            FROM members GROUP BY ALL
-        ), customer_weeks AS (
-            SELECT customer, week, count(*) AS orders, sum(amount) AS sales
-            FROM {orders} WHERE week BETWEEN DATE '{study.first}' AND DATE '{study.last}' GROUP BY ALL
+            SELECT cohort, left_censored, count(*) AS cohort_size FROM members GROUP BY ALL
         ), activity AS (
-            SELECT cohort, week, sum(orders) AS orders, sum(sales) AS sales, count(*) AS active_customers
-            FROM customer_weeks JOIN members USING (customer) GROUP BY ALL
+            SELECT cohort, week, count(*) AS orders, sum(amount) AS sales,
+                sum(amount) FILTER (is_first) AS first_sales, count(DISTINCT member) AS active_customers
+            FROM placed GROUP BY ALL
         ), dense AS (
             SELECT c.*, w.week, NOT left_censored AND w.week = c.cohort AS is_birth
             FROM cohorts c JOIN ({_weeks(study)}) w ON w.week >= c.cohort
         ), filled AS (
-            SELECT d.*, coalesce(a.orders, 0) AS orders, coalesce(a.sales, 0) AS sales,
-                coalesce(a.active_customers, 0) AS active_customers,
+            SELECT d.*, coalesce(orders, 0) AS orders, coalesce(sales, 0) AS sales,
+                coalesce(active_customers, 0) AS active_customers,
                 CASE WHEN is_birth THEN cohort_size ELSE 0 END AS initial_orders,
-                CASE WHEN is_birth THEN first_sales ELSE 0 END AS initial_sales
-            FROM dense d LEFT JOIN activity a ON a.cohort = d.cohort AND a.week = d.week
+                CASE WHEN is_birth THEN first_sales - coalesce(excess.amount, 0) ELSE 0 END AS initial_sales
+            FROM dense d LEFT JOIN activity USING (cohort, week) LEFT JOIN excess USING (cohort)
         )
         SELECT {literal(unit.name)} AS firm, cohort, week, left_censored,
             CAST((week - cohort) // 7 AS INTEGER) AS tenure, cohort_size,
