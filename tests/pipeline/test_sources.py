@@ -1,0 +1,43 @@
+"""Source sections written to the project file read back as they were meant."""
+
+import pytest
+
+from cbmt_core.config import ProjectConfig
+from cbmt_core.errors import ConfigError
+from cbmt_pipeline.sources import add_source
+
+SOURCE = {"name": "shop", "path": "orders.csv", "currency": "GBP", "timezone": "Europe/London"}
+
+
+@pytest.mark.parametrize("name", ["plain", 'say "hi" \\ back', "naïve 店", "🛒", "a\tb", "DEL\x7f"])
+def test_any_name_survives_the_project_file(tmp_path, name):
+    assert add_source(tmp_path, {**SOURCE, "firm": name, "path": f"{name}.csv"}, {"customer": name})
+    (source,) = ProjectConfig.load(tmp_path / "cbmt.toml").sources
+    assert (source.firm, source.path, source.columns.customer) == (name, f"{name}.csv", name)
+
+
+def test_a_source_is_added_once_and_beside_others(tmp_path):
+    assert add_source(tmp_path, SOURCE, {}, country="GB")
+    assert not add_source(tmp_path, SOURCE, {})
+    assert add_source(tmp_path, {**SOURCE, "name": "second"}, {})
+    config = ProjectConfig.load(tmp_path / "cbmt.toml")
+    assert [source.name for source in config.sources] == ["shop", "second"]
+    assert config.design.country == "GB"
+
+
+def test_another_source_of_the_same_name_is_refused_and_the_file_kept(tmp_path):
+    add_source(tmp_path, SOURCE, {})
+    before = (tmp_path / "cbmt.toml").read_bytes()
+    with pytest.raises(ConfigError, match="another source called 'shop'"):
+        add_source(tmp_path, {**SOURCE, "currency": "EUR"}, {})
+    with pytest.raises(ConfigError, match="currency"):
+        add_source(tmp_path, {**SOURCE, "name": "x", "currency": "euro"}, {})
+    assert (tmp_path / "cbmt.toml").read_bytes() == before
+
+
+def test_a_file_that_cannot_take_a_section_is_said_to_be_so(tmp_path):
+    inline = 'sources = [{ name = "a", path = "a.csv", currency = "GBP", timezone = "UTC" }]\n'
+    (tmp_path / "cbmt.toml").write_text(inline)
+    with pytest.raises(ConfigError, match="would not be valid TOML"):
+        add_source(tmp_path, SOURCE, {})
+    assert (tmp_path / "cbmt.toml").read_text() == inline
