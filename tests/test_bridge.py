@@ -63,24 +63,21 @@ def frame_of(panel):
     )
 
 
-def weeks_of(window):
-    return set(window)
-
-
 def by_hand(actual, predicted, windows):
     """Endpoints summed row by row; `predicted` are (cohort, week, orders, sales) of forecast weeks, or None."""
     q0 = s0 = i0 = q1 = s1 = g1 = 0.0
+    baseline, target = set(windows.baseline), set(windows.target)
     for row in actual.itertuples():
-        if row.week in weeks_of(windows.baseline):
+        if row.week in baseline:
             q0, s0, i0 = q0 + row.repeat_orders, s0 + row.repeat_sales, i0 + row.initial_sales
         seen = predicted is None or row.week <= windows.origin
-        if seen and row.week in weeks_of(windows.target):
+        if seen and row.week in target:
             if row.cohort <= windows.cutoff:
                 q1, s1 = q1 + row.repeat_orders, s1 + row.repeat_sales
             else:
                 g1 += row.sales
     for cohort, week, orders, sales in predicted or ():
-        if week in weeks_of(windows.target) and week > windows.origin:
+        if week in target and week > windows.origin:
             if cohort <= windows.cutoff:
                 q1, s1 = q1 + orders, s1 + sales
             else:
@@ -275,7 +272,9 @@ def hand_made(parts, eligible=None, strict=None):
         for model, firms in parts.items()
         for firm, value in firms.items()
     ]  # fmt: skip
-    frame = pd.DataFrame(rows)
+    frame = pd.DataFrame(rows).assign(
+        baseline_first=WINDOWS.baseline.first, target_first=WINDOWS.target.first
+    )
     for name in CONTRIBUTIONS:
         frame[f"{name}_points"] = frame[name] / 2
     keys = pd.Series(list(zip(frame["firm"], frame["model"], strict=True)))
@@ -337,6 +336,12 @@ def test_the_strict_sample_drops_what_the_reference_or_reality_fails():
     assert set(errors.mae.query("sample == 'strict'")["firms"]) == {2}
     assert mae_of(errors, "strict", "rf")["mae_points"] == pytest.approx((20 + 30) / 2 / 2)
     assert errors.mae.query("sample == 'strict'")["difference_low"].isna().all()
+
+
+def test_windows_are_not_mixed():
+    frame = hand_made(PARTS)
+    with pytest.raises(ValueError, match="same two windows"):
+        bridge_errors(pd.concat([frame, frame.assign(target_first=date(2020, 1, 5))]), firms_of(list("abc")))
 
 
 def test_currencies_are_not_added_up():

@@ -53,6 +53,8 @@ def bridge_errors(
     The strict sample, with its rule applied to the same two, has no intervals. Errors in currency are
     left out where firms have different ones. `firms` names the firms to use (`whole_firms`).
     """
+    if len(bridge[["baseline_first", "target_first"]].drop_duplicates()) > 1:
+        raise ValueError("compare bridges between the same two windows; there are others in the table")
     known = bridge[bridge["firm"].isin(firms["firm"])].set_index(["firm", "model"]).sort_index()
     names = [name for name in known.index.unique("model") if name != REALISED]
     names = [name for name in names if models is None or name in models]
@@ -93,11 +95,7 @@ def _mae(
     points = {name: errors(f"{name}_points") for name in CONTRIBUTIONS}
     excess = {name: table.sub(table[reference], axis=0) for name, table in points.items()}
     stacked = np.hstack([table.to_numpy(float) for table in excess.values()])
-    low, high = (
-        bootstrap_means(stacked, resamples=resamples, seed=seed)
-        if resamples
-        else (np.full(stacked.shape[1], np.nan),) * 2
-    )
+    low, high = bootstrap_means(stacked, resamples=resamples, seed=seed)
     frame = pd.DataFrame(
         {
             "contribution": np.repeat(CONTRIBUTIONS, len(models)),

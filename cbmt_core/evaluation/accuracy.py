@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from datetime import date
+from itertools import product
 
 import duckdb
 import pandas as pd
@@ -38,25 +39,24 @@ def failures(
         f"SELECT firm, model, succeeded, reason FROM {relations.model_fit} WHERE origin = DATE '{origin}'"
     ).df()
     scored = accuracy.loc[(accuracy["origin"] == pd.Timestamp(origin)) & (accuracy["horizon"] == FULL)]
-    has = pd.crosstab([scored["firm"], scored["model"]], scored["outcome"]) > 0
-    offers = has.groupby("model").any()
+    has: dict[tuple[str, str], set[str]] = {}
+    offered: dict[str, set[str]] = {}
+    for firm, model, outcome in scored[["firm", "model", "outcome"]].itertuples(index=False):
+        has.setdefault((firm, model), set()).add(outcome)
+        offered.setdefault(model, set()).add(outcome)
     reasons = {
         (firm, model): reason or "no reason was recorded"
         for firm, model, succeeded, reason in fits.itertuples(index=False)
         if not succeeded
     }
     rows = []
-    firms = sorted({*fits["firm"], *scored["firm"]})
-    for model in sorted({*fits["model"], *scored["model"]}):
-        expected = [name for name in OUTCOMES if model in offers.index and offers.loc[model].get(name, False)]
-        for firm in firms:
-            key = (firm, model)
-            if key in reasons:
-                rows.append((*key, origin, reasons[key]))
-            elif key not in has.index:
-                rows.append((*key, origin, "the model was not run, or no week of its forecast is observed"))
-            elif lacking := [name for name in expected if not has.loc[key].get(name, False)]:
-                rows.append((*key, origin, f"its forecast is incomplete: no score of {', '.join(lacking)}"))
+    for key in product(sorted({*fits["firm"], *scored["firm"]}), sorted({*fits["model"], *scored["model"]})):
+        if key in reasons:
+            rows.append((*key, origin, reasons[key]))
+        elif key not in has:
+            rows.append((*key, origin, "the model was not run, or no week of its forecast is observed"))
+        elif lacking := [name for name in OUTCOMES if name in offered[key[1]] - has[key]]:
+            rows.append((*key, origin, f"its forecast is incomplete: no score of {', '.join(lacking)}"))
     return pd.DataFrame(rows, columns=[*KEYS, "reason"])
 
 

@@ -36,10 +36,10 @@ def bootstrap_means(
 ) -> tuple[Floats, Floats]:
     """Percentile interval of the mean of each column when whole rows (firms) are drawn with replacement.
 
-    NaN below `MIN_FIRMS` rows.
+    NaN below `MIN_FIRMS` rows, or when no resamples are asked for.
     """
     n, columns = values.shape
-    if n < MIN_FIRMS:
+    if n < MIN_FIRMS or not resamples:
         return np.full(columns, np.nan), np.full(columns, np.nan)
     rng = np.random.default_rng(seed)
     means = np.empty((resamples, columns))

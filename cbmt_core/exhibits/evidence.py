@@ -1,0 +1,82 @@
+"""What the exhibits are made from, gathered once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import duckdb
+import pandas as pd
+
+from cbmt_core.bridge import BridgeErrors, BridgeWindows, bridge_errors
+from cbmt_core.design import StudyDesign
+from cbmt_core.evaluation import ALL_INDUSTRIES, Relations, compare, reference_of, whole_firms
+from cbmt_core.exhibits.models import BENCHMARKS, FULL_MODEL, LABELS
+
+__all__ = ["Evidence", "gather"]
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Results of a study's holdout. Samples are common to the paper's models and the reference."""
+
+    con: duckdb.DuckDBPyConnection
+    relations: Relations
+    design: StudyDesign
+    firms: pd.DataFrame
+    accuracy: pd.DataFrame
+    """Errors at the study's origin, of all models."""
+    reference: str | None
+    """CBMT, or what stands in for it until it has run; None without any forecast."""
+    summary: pd.DataFrame
+    """Comparison of the paper's models."""
+    bridges: BridgeErrors
+
+    def among(self, models: Sequence[str]) -> pd.DataFrame:
+        """Rows of the comparison for these models and the reference, in this order, over all industries."""
+        rows = self.summary[self.summary["industry"] == ALL_INDUSTRIES]
+        return self.ordered(rows, models)
+
+    def ordered(self, rows: pd.DataFrame, models: Sequence[str]) -> pd.DataFrame:
+        order = list(dict.fromkeys([*([self.reference] if self.reference else []), *models]))
+        kept = rows[rows["model"].isin(order)]
+        kept = kept.assign(label=kept["model"].map(lambda name: LABELS.get(name, name)))
+        return kept.sort_values("model", key=lambda names: names.map(order.index), kind="stable")
+
+    def compared(self, models: Sequence[str]) -> pd.DataFrame:
+        """These models alone, the first as reference, over the firms they all have; no rows unless all are there."""
+        rows = self.summary.iloc[:0]
+        if set(models) <= set(self.accuracy["model"]):
+            rows = compare(self.accuracy, self.firms, models=models, reference=models[0], coverage=0.0)
+        rows = rows[rows["industry"] == ALL_INDUSTRIES]
+        return rows.assign(label=rows["model"].map(LABELS))
+
+
+def gather(
+    con: duckdb.DuckDBPyConnection,
+    relations: Relations,
+    design: StudyDesign,
+    accuracy: pd.DataFrame,
+    bridge: pd.DataFrame,
+) -> Evidence:
+    """Evidence from the tables `accuracy` and `bridge`, which may hold other origins and windows too."""
+    firms = whole_firms(con, relations)
+    errors = accuracy[pd.to_datetime(accuracy["origin"]) == pd.Timestamp(design.origin)]
+    errors = errors[errors["firm"].isin(firms["firm"])]
+    reference = reference_of(errors["model"]) if len(errors) else None
+    shown = [FULL_MODEL, *BENCHMARKS, *([reference] if reference else [])]
+    windows = BridgeWindows.of(design)
+    same = [
+        pd.to_datetime(bridge[name]) == pd.Timestamp(day)
+        for name, day in (("baseline_first", windows.baseline.first), ("target_first", windows.target.first))
+    ]
+    return Evidence(
+        con=con,
+        relations=relations,
+        design=design,
+        firms=firms,
+        accuracy=errors,
+        reference=reference,
+        summary=compare(errors, firms, models=shown, reference=reference, resamples=0),
+        bridges=bridge_errors(bridge[same[0] & same[1]], firms, models=shown),
+    )

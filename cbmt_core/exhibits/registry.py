@@ -1,0 +1,20 @@
+"""Every exhibit by name."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from cbmt_core.exhibits import accuracy, bridge, summary
+from cbmt_core.exhibits.evidence import Evidence
+from cbmt_core.exhibits.exhibit import Exhibit
+
+__all__ = ["EXHIBITS", "exhibits"]
+
+EXHIBITS: dict[str, Exhibit] = {
+    exhibit.table.name: exhibit for module in (summary, accuracy, bridge) for exhibit in module.EXHIBITS
+}
+
+
+def exhibits(evidence: Evidence) -> dict[str, pd.DataFrame]:
+    """Every exhibit's rows, under the name of its table. Those that lack their models are empty."""
+    return {name: exhibit.rows(evidence) for name, exhibit in EXHIBITS.items()}
