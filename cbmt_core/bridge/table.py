@@ -81,18 +81,15 @@ def _within(window: Window) -> str:
     return f"week BETWEEN DATE '{window.first}' AND DATE '{window.last}'"
 
 
-def _observed(
-    con: duckdb.DuckDBPyConnection, relations: Relations, windows: BridgeWindows, last: date
-) -> str:
-    """Make a temporary table of each firm's baseline and of its target weeks up to `last`; return its name.
+def _observed(relations: Relations, windows: BridgeWindows, last: date) -> str:
+    """The SQL relation of each firm's baseline and of its target weeks up to `last`.
 
     `outer_` sums come from `firm_week`, the others from `cohort_week`, so that each checks the other.
     """
     baseline = _within(windows.baseline)
     target = f"({_within(windows.target)} AND week <= DATE '{last}')"
     existing = f"cohort <= DATE '{windows.cutoff}'"
-    con.execute(f"""
-        CREATE OR REPLACE TEMP TABLE _observed AS
+    return f"""(
         WITH cohorts AS (
             SELECT firm, {_sums("repeat_orders", baseline, "repeat_orders_0")},
                 {_sums("repeat_sales", baseline, "repeat_sales_0")},
@@ -106,8 +103,7 @@ def _observed(
                 {_sum("sales", baseline)} AS outer_0, {_sum("sales", target)} AS outer_1
             FROM {relations.firm_week} WHERE {baseline} OR {target} GROUP BY firm
         )
-        SELECT * FROM weeks LEFT JOIN cohorts USING (firm)""")
-    return "_observed"
+        SELECT * FROM weeks LEFT JOIN cohorts USING (firm))"""
 
 
 def _sum(column: str, where: str) -> str:
@@ -120,14 +116,14 @@ def _sums(column: str, where: str, name: str) -> str:
 
 
 def _realised(con: duckdb.DuckDBPyConnection, relations: Relations, windows: BridgeWindows) -> pd.DataFrame:
-    table = _observed(con, relations, windows, windows.target.last)
-    frame = con.execute(f"SELECT * FROM {table} WHERE weeks_1 = {len(windows.target)}").df()
+    observed = _observed(relations, windows, windows.target.last)
+    frame = con.execute(f"SELECT * FROM {observed} WHERE weeks_1 = {len(windows.target)}").df()
     frame.insert(1, "model", REALISED)
     return _with_shares(frame).assign(origin=windows.target.last, failed=None)
 
 
 def _predicted(con: duckdb.DuckDBPyConnection, relations: Relations, windows: BridgeWindows) -> pd.DataFrame:
-    observed = _observed(con, relations, windows, min(windows.origin, windows.target.last))
+    observed = _observed(relations, windows, min(windows.origin, windows.target.last))
     ahead = (
         f"origin = DATE '{windows.origin}' AND {_within(windows.target)} AND week > DATE '{windows.origin}'"
     )
