@@ -20,7 +20,7 @@ from cbmt_core.evaluation.paired import (
     paired_tests,
 )
 from cbmt_core.forecasting import ModelRun
-from cbmt_core.metrics import OUTCOMES, score
+from cbmt_core.metrics import OUTCOMES, ranks, score
 from cbmt_core.models import FitRecord
 from cbmt_core.panel import FirmPanel
 from cbmt_core.simulate import Economy, sample_cohorts
@@ -65,6 +65,36 @@ def test_errors_from_tables_are_those_from_panels(simulated):
     for key, s in expected.items():
         row = table.loc[key]
         assert row["weeks"] == s.weeks
+        assert row["smape"] == pytest.approx(s.smape, abs=1e-9, nan_ok=True)
+        assert row["mase"] == pytest.approx(s.mase, abs=1e-9, nan_ok=True)
+
+
+def odd(panel, kind):
+    """The panel with an unusual holdout: nobody orders, nobody is new, or one cohort alone sells."""
+    table = cohort_week_of(panel)
+    held = table["week"] > pd.Timestamp(panel.design.origin)
+    if kind == "nobody new":
+        table = table[table["cohort"] <= pd.Timestamp(panel.design.origin)]
+    elif kind == "dead":
+        table = table[table["cohort"] <= pd.Timestamp(panel.design.origin)]
+        table.loc[held, ["orders", "repeat_orders", "sales", "repeat_sales", "ropc"]] = 0
+        table.loc[held, "aov"] = np.nan
+    else:
+        table = table[table["left_censored"]]
+    return FirmPanel.from_cohort_week(kind, table.assign(firm=kind), panel.design)
+
+
+@pytest.mark.parametrize("kind", ["dead", "nobody new", "one cohort"])
+def test_odd_holdouts_are_scored_as_panels_are(kind):
+    panel = odd(panels_of(1)[0], kind)
+    run = made_up(panel, "rf", 0.2, 0)
+    with duck.connect() as con:
+        fill(con, [panel], [run])
+        table = accuracy(con, Relations()).set_index(["outcome", "horizon"])
+    expected = score(panel, run.forecast, run.origin)
+    assert len(table) == len(expected)
+    for s in expected:
+        row = table.loc[(s.outcome, s.horizon)]
         assert row["smape"] == pytest.approx(s.smape, abs=1e-9, nan_ok=True)
         assert row["mase"] == pytest.approx(s.mase, abs=1e-9, nan_ok=True)
 
@@ -163,6 +193,15 @@ def test_summary_by_hand():
     assert (rf["win_rate"], lstm["win_rate"]) == (0, pytest.approx(1 / 3))
     assert np.isnan(cbmt["gap"])
     assert np.isnan(cbmt["difference"])
+
+
+def test_ranks_are_those_of_metrics():
+    rng = np.random.default_rng(4)
+    table = errors({name: rng.integers(1, 6, 15) for name in ("cbmt", "rf", "xgb", "lstm")})
+    expected = table.assign(rank=ranks(table)).query("outcome == 'aov'").groupby("model")["rank"].mean()
+    summary = compare(table, companies(15))
+    for model, rank in expected.items():
+        assert cell(summary, model, "aov")["average_rank"] == pytest.approx(rank)
 
 
 def test_published_gaps_follow_from_published_means():

@@ -1,5 +1,6 @@
 """Exhibits: published figures follow from published ones, and every table keeps its declared columns."""
 
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -8,9 +9,9 @@ import pytest
 from evaluation_tables import cohort_week_of, fill, forecasts
 
 from cbmt_core import duck
-from cbmt_core.bridge import CONTRIBUTIONS, REALISED, BridgeErrors, BridgeWindows, bridge_table
+from cbmt_core.bridge import CONTRIBUTIONS, REALISED, BridgeErrors, BridgeWindows, bridge_errors, bridge_table
 from cbmt_core.design import StudyDesign
-from cbmt_core.evaluation import Relations, accuracy, compare
+from cbmt_core.evaluation import Relations, accuracy, compare, failures, whole_firms
 from cbmt_core.exhibits import (
     BENCHMARKS,
     EXHIBITS,
@@ -23,6 +24,7 @@ from cbmt_core.exhibits import (
 )
 from cbmt_core.metrics import FULL, HORIZONS, OUTCOMES
 from cbmt_core.panel import FirmPanel
+from cbmt_core.schema import TABLES
 from cbmt_core.simulate import Economy, sample_cohorts
 
 DESIGN = StudyDesign()
@@ -237,6 +239,49 @@ def test_other_origins_and_windows_are_left_out(con):
     other = exhibits(gather(con, Relations(), DESIGN, more, wider))
     for name in EXHIBITS:
         pd.testing.assert_frame_equal(one[name], other[name])
+
+
+def stored(con, table, frame):
+    """The frame after a stay in a table with the declared types, keys and NOT NULLs."""
+    columns = ", ".join(f'"{c.name}" {c.type}{"" if c.nullable else " NOT NULL"}' for c in table.columns)
+    con.execute(f"CREATE OR REPLACE TABLE stored ({columns}, PRIMARY KEY ({', '.join(table.key)}))")
+    con.register("rows", frame)
+    con.execute(f"INSERT INTO stored SELECT {table.select()} FROM rows")
+    numbers = [c.name for c in table.columns if c.type == "DOUBLE"]
+    for name in numbers:
+        assert con.execute(f"SELECT count(*) FROM stored WHERE isnan({name})").fetchall() == [(0,)], name
+    return con.execute("FROM stored").df()
+
+
+def test_every_table_can_be_stored_and_read_back_for_the_same_exhibits():
+    economy = Economy(firms=3, scale=0.02)
+    panels = [sample_cohorts(economy, spec).panel() for spec in economy.specs()]
+    runs = [run for panel in panels for run in forecasts(panel, ["seasonal_naive", "cohort_glm", "gls_v1"])]
+    runs[2] = replace(runs[2], forecast=None, record=None, reason="too few weeks")
+    relations, windows = Relations(), BridgeWindows.of(DESIGN)
+    with duck.connect() as con:
+        fill(con, panels, runs)
+        firms = whole_firms(con, relations)
+        errors, bridge = accuracy(con, relations), bridge_table(con, relations, windows)
+        bridges = bridge_errors(bridge, firms)
+        tables = {
+            "accuracy": errors,
+            "accuracy_failure": failures(con, relations, errors, DESIGN.origin),
+            "accuracy_summary": compare(errors, firms),
+            "bridge": bridge,
+            "bridge_mae": bridges.mae,
+            "bridge_method": bridges.methods,
+        }
+        back = {name: stored(con, TABLES[name], frame) for name, frame in tables.items()}
+        for name, frame in tables.items():
+            assert len(back[name]) == len(frame) > 0, name
+            assert not TABLES[name].partitioned
+        assert list(back["accuracy_failure"]["reason"]) == ["too few weeks"]
+        now = exhibits(gather(con, relations, DESIGN, errors, bridge))
+        later = exhibits(gather(con, relations, DESIGN, back["accuracy"], back["bridge"]))
+        for name, exhibit in EXHIBITS.items():
+            pd.testing.assert_frame_equal(now[name], later[name])
+            assert len(stored(con, exhibit.table, now[name])) == len(now[name])
 
 
 def test_from_simulated_firms_to_exhibits():

@@ -10,8 +10,8 @@ HEADING = """\
 # Tables
 
 Made by `make docs` from `cbmt_core/schema.py`; a test keeps it current. Every table lies in the lake as
-Parquet (`data/lake/<table>/firm=<slug>/`) and, unless it says otherwise, as a native table in the published
-`data/cbmt.duckdb`. The descriptions below are also comments in the DuckDB file:
+Parquet (`data/lake/<table>/firm=<slug>/`; tables made across firms are one file) and, unless it says
+otherwise, as a native table in the published `data/cbmt.duckdb`. The descriptions below are also comments in the DuckDB file:
 `SELECT table_name, comment FROM duckdb_tables()`.
 """
 
@@ -21,6 +21,7 @@ def table_dictionary() -> str:
     parts = [HEADING]
     for table in (*TABLES.values(), STUDY, STUDY_WINDOW):
         kept = "" if table.native else " In the published file a view of the lake."
+        kept += "" if table.partitioned else " Made across firms."
         key = ", ".join(f"`{name}`" for name in table.key)
         parts.append(f"\n## {table.name}\n\n{table.meaning}{kept} Key: {key}.\n")
         parts.append("\n| column | type | meaning |\n| --- | --- | --- |\n")
