@@ -11,8 +11,8 @@ HEADING = """\
 
 Made by `make docs` from `cbmt_core/schema.py`; a test keeps it current. Every table lies in the lake as
 Parquet (`data/lake/<table>/firm=<slug>/`; tables made across firms are one file) and, unless it says
-otherwise, as a native table in the published `data/cbmt.duckdb`. The descriptions below are also comments in the DuckDB file:
-`SELECT table_name, comment FROM duckdb_tables()`.
+otherwise, as a native table in the published `data/cbmt.duckdb`. The descriptions below are also
+comments in the DuckDB file: `SELECT table_name, comment FROM duckdb_tables()`.
 """
 
 
