@@ -69,6 +69,20 @@ def test_errors_from_tables_are_those_from_panels(simulated):
         assert row["mase"] == pytest.approx(s.mase, abs=1e-9, nan_ok=True)
 
 
+def test_models_that_forecast_the_same_tie_whatever_the_order_of_rows(simulated):
+    con, _, _ = simulated
+    both = {
+        name: f"(FROM {name} WHERE model = 'cohort_glm' UNION ALL BY NAME "
+        f"SELECT * REPLACE ('ssw_v1' AS model) FROM (FROM {name} WHERE model = 'cohort_glm' ORDER BY hash(week)))"
+        for name in ("forecast_week", "forecast_cohort_week")
+    }
+    table = accuracy(con, Relations(**both))
+    one, other = (table[table["model"] == name].reset_index(drop=True) for name in ("cohort_glm", "ssw_v1"))
+    assert len(one) == len(other) > 0
+    assert (one["smape"] == other["smape"]).all()
+    assert set(compare(table, whole_firms(con, Relations()))["average_rank"]) == {1.5}
+
+
 def odd(panel, kind):
     """The panel with an unusual holdout: nobody orders, nobody is new, or one cohort alone sells."""
     table = cohort_week_of(panel)

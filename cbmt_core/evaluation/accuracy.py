@@ -17,6 +17,8 @@ from cbmt_core.metrics import FULL, HORIZONS, OUTCOMES
 __all__ = ["accuracy", "failures"]
 
 KEYS = ["firm", "model", "origin"]
+DIGITS = 10
+"""Decimals kept: threads add in any order, and models that forecast the same must tie."""
 
 
 def accuracy(con: duckdb.DuckDBPyConnection, relations: Relations) -> pd.DataFrame:
@@ -107,7 +109,8 @@ def _of_origin(con: duckdb.DuckDBPyConnection, relations: Relations, origin: dat
         SELECT firm, model, horizon, weeks, {", ".join(map(_sums, OUTCOMES))}
         FROM weekly JOIN horizons USING (firm, model) WHERE h <= weeks GROUP BY ALL
     ), long AS ({" UNION ALL ".join(map(_score, OUTCOMES))})
-    SELECT firm, model, DATE '{origin}' AS origin, outcome, horizon, weeks, smape, mase FROM long
+    SELECT firm, model, DATE '{origin}' AS origin, outcome, horizon, weeks,
+        round(smape, {DIGITS}) AS smape, round(mase, {DIGITS}) AS mase FROM long
     ORDER BY firm, model, outcome, weeks, horizon
     """
     return con.execute(query).df()
