@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from cbmt_core.config import ProjectConfig
 from cbmt_core.design import StudyDesign
-from cbmt_core.models import MODELS
+from cbmt_core.models import BENCHMARK_MODELS
 from cbmt_core.names import Unit
 from cbmt_core.transactions import Intake
 from cbmt_pipeline.lake import Lake, Stamp
@@ -87,7 +87,7 @@ class Project:
             if self.lake.stamp("model_fit", unit, BENCHMARKS) == self.forecast_stamp(unit, SEED):
                 path = self.lake.path("model_fit", unit, BENCHMARKS)
                 run = set(pq.read_table(path, columns=["model"])["model"].to_pylist())
-            if models := [name for name in MODELS if name not in run]:
+            if models := [name for name in BENCHMARK_MODELS if name not in run]:
                 missing[unit] = models
         return missing
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from cbmt_core.models.contract import Forecaster
 
-__all__ = ["MODELS", "ModelEntry", "build"]
+__all__ = ["BENCHMARK_MODELS", "MODELS", "ModelEntry", "build"]
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,18 @@ _ENTRIES: tuple[ModelEntry, ...] = (
     ModelEntry("wg_pnbd_pp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": False, "covariates": False}),
     ModelEntry("wg_pnbd_e_fp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": True, "covariates": True}),
     ModelEntry("wg_pnbd_e_pp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": False, "covariates": True}),
+    ModelEntry("cbmt", "neural", "neural:NeuralForecaster", {"family": "cbmt"}),
+    ModelEntry("joint", "neural", "neural:NeuralForecaster", {"family": "joint"}),
+    ModelEntry("single_task", "neural", "neural:NeuralForecaster", {"family": "single_task"}),
+    ModelEntry("lstm", "neural", "neural:NeuralForecaster", {"family": "lstm"}),
 )
 
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
+
+BENCHMARK_FAMILIES = frozenset({"floor", "classical", "probabilistic", "tree"})
+"""Families that take seconds a firm: no networks are trained."""
+
+BENCHMARK_MODELS = tuple(entry.name for entry in _ENTRIES if entry.family in BENCHMARK_FAMILIES)
 
 
 def build(name: str) -> Forecaster:

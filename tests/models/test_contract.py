@@ -20,10 +20,10 @@ from cbmt_core.models import MODELS, CannotFit, FittedForecaster, Forecaster, Pr
 from cbmt_core.models.storage import load, save
 from cbmt_core.panel import FirmPanel
 
-SLOW_FAMILIES = frozenset({"tree"})
+SLOW_FAMILIES = frozenset({"tree", "neural"})
 """Families whose contract test takes more than a few seconds a model."""
 
-CHEAP_OPTIONS: dict[str, dict[str, Any]] = {}
+CHEAP_OPTIONS: dict[str, dict[str, Any]] = {"tree": {"trials": 2}, "neural": {"profile": "smoke"}}
 """Options by family that make a fit small enough for a test; the promises do not depend on them."""
 
 SEED = 7

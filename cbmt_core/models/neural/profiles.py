@@ -1,0 +1,27 @@
+"""How much work a fit may be: from seconds in a test to a search as long as the paper's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cbmt_core.tuning import Stages
+
+__all__ = ["PROFILES", "Profile"]
+
+
+@dataclass(frozen=True)
+class Profile:
+    stages: Stages
+    steps: int
+    """Optimiser steps of a trial."""
+    batch: int
+    members: int
+    """Networks that differ by their seed only, averaged in the forecast."""
+
+
+PROFILES: dict[str, Profile] = {
+    "smoke": Profile(Stages(random=1), steps=12, batch=32, members=1),
+    "quick": Profile(Stages(random=2, grid=1, refined=1), steps=120, batch=96, members=2),
+    "standard": Profile(Stages(random=8, grid=4, refined=4), steps=240, batch=128, members=3),
+    "paper": Profile(Stages(random=32, grid=16, refined=16), steps=600, batch=128, members=5),
+}
