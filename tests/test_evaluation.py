@@ -73,8 +73,8 @@ def test_models_that_forecast_the_same_tie_whatever_the_order_of_rows(simulated)
     con, _, _ = simulated
     both = {
         name: f"(FROM {name} WHERE model = 'cohort_glm' UNION ALL BY NAME "
-        f"SELECT * REPLACE ('ssw_v1' AS model) FROM (FROM {name} WHERE model = 'cohort_glm' ORDER BY hash(week)))"
-        for name in ("forecast_week", "forecast_cohort_week")
+        f"SELECT * REPLACE ('ssw_v1' AS model) FROM (FROM {name} WHERE model = 'cohort_glm' ORDER BY hash({by}, week)))"
+        for name, by in (("forecast_week", "firm"), ("forecast_cohort_week", "cohort"))
     }
     table = accuracy(con, Relations(**both))
     one, other = (table[table["model"] == name].reset_index(drop=True) for name in ("cohort_glm", "ssw_v1"))

@@ -13,7 +13,7 @@ import pandas as pd
 
 from cbmt_core.bridge.contributions import CONTRIBUTIONS
 from cbmt_core.bridge.table import REALISED
-from cbmt_core.evaluation.compare import reference_of
+from cbmt_core.evaluation.comparison import reference_of
 from cbmt_core.evaluation.paired import RESAMPLES, SEED, bootstrap_means, common_sample
 
 __all__ = ["PRIMARY", "STRICT", "BridgeErrors", "bridge_errors"]

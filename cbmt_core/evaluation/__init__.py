@@ -1,7 +1,7 @@
 """How well each model forecast: errors by firm, and comparisons across firms on common samples."""
 
-from cbmt_core.evaluation.accuracy import accuracy, failures
-from cbmt_core.evaluation.compare import ALL_INDUSTRIES, REFERENCES, compare, reference_of
+from cbmt_core.evaluation.comparison import ALL_INDUSTRIES, REFERENCES, compare, reference_of
+from cbmt_core.evaluation.errors import accuracy, failures
 from cbmt_core.evaluation.relations import Relations, whole_firms
 
 __all__ = [
