@@ -39,7 +39,7 @@ def make(con, orders, design):
 
 
 @given(data=st.data(), design=st.sampled_from(DESIGNS))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_number_is_the_one_counted_by_hand(con, data, design):
     orders = data.draw(order_sets(design))
     expected = count_cohorts(orders, design)
@@ -65,7 +65,7 @@ def test_every_number_is_the_one_counted_by_hand(con, data, design):
 
 
 @given(data=st.data(), design=st.sampled_from(DESIGNS))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_identities_hold_in_every_row_and_week(con, data, design):
     orders = data.draw(order_sets(design))
     assume(count_cohorts(orders, design))

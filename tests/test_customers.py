@@ -26,7 +26,7 @@ def con():
 
 
 @given(data=st.data(), design=st.sampled_from([small_design(0), small_design(13)]))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_customer_has_the_weeks_of_its_orders(con, data, design):
     orders = data.draw(order_sets(design))
     expected = count_cohorts(orders, design)

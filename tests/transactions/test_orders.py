@@ -177,7 +177,7 @@ ROW = st.tuples(
     ids=st.booleans(),
     day=st.booleans(),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_rows_in_are_rows_used_or_quarantined(tmp_path_factory, first, second, ids, day):
     """Against the rows counted one by one in Python."""
     shop = Shop(tmp_path_factory.mktemp("rows"))
