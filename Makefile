@@ -41,7 +41,7 @@ bench: $(READY)  ## speed, as ratios and growth, on this machine
 	@for file in bench/*.py; do echo "== $$file"; $(BIN)/python $$file || exit 1; done
 
 docs: $(READY)  ## rewrite the pages that are made from code
-	@$(BIN)/python -m cbmt_core.report.dictionary > docs/tables.md
+	@for page in tables exhibits; do $(BIN)/python -m cbmt_core.report.dictionary $$page > docs/$$page.md; done
 
 browser:
 	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \

@@ -290,7 +290,10 @@ def run(project: Project, firms: tuple[str, ...], workers: int, everything: bool
                 on_batch=lambda outcome: progress.advance(task, len(outcome.firms)),
                 config=lambda slug: {"ops": {"benchmark_forecasts": {"config": {"models": models[slug]}}}},
             )
-    with console.status("publishing data/cbmt.duckdb"):
+    with console.status("evaluating and publishing data/cbmt.duckdb"):
+        if project.lake.units("forecast_week"):
+            evaluated = run_assets(project, ["accuracy", "bridge", "exhibits"])
+            outcomes.append(evaluated)
         published = run_assets(project, ["warehouse"])
     failures = [o.failure for o in outcomes if not o.success]
     for failure in failures:
@@ -315,14 +318,22 @@ def _models_to_run(project: Project, only: set[str] | None, everything: bool) ->
 def _print_made(project: Project, seconds: float) -> None:
     import duckdb
 
-    table = Table("table", "rows", "meaning", box=None, pad_edge=False)
-    table.columns[1].justify = "right"
     with duckdb.connect(str(project.warehouse), read_only=True) as con:
-        names = con.execute("SELECT table_name, comment FROM duckdb_tables() ORDER BY table_oid").fetchall()
-        for name, comment in names:
-            rows = con.execute(f'SELECT count(*) FROM "{name}"').fetchall()[0][0]
-            table.add_row(name, f"{rows:,}", comment)
-    console.print(table)
+        names = [name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
+        counts = {name: con.execute(f'SELECT count(*) FROM "{name}"').fetchall()[0][0] for name in names}
+        errors = con.execute(
+            "SELECT model, firms, mean, median, average_rank FROM accuracy_summary WHERE metric = 'smape' "
+            "AND outcome = 'total_sales' AND horizon = 'full' AND industry = '(all)' ORDER BY mean"
+        ).fetchall()
+    console.print("\n" + ", ".join(f"{name} {rows:,}" for name, rows in counts.items() if rows))
+    if errors:
+        table = Table("model", "firms", "mean", "median", "rank", title="holdout error of total sales, SMAPE")
+        for column in table.columns[1:]:
+            column.justify = "right"
+        for model, firms, mean, median, rank in errors:
+            place = "" if rank is None else f"{rank:.1f}"
+            table.add_row(model, str(firms), f"{mean:.2f}", f"{median:.2f}", place)
+        console.print(table)
     console.print(f"\nmade in {seconds:.0f} s")
     console.print(f"  DuckDB file  {project.warehouse}   (open it read-only: duckdb -readonly)")
     console.print("  UI           cbmt ui, then http://127.0.0.1:3000")

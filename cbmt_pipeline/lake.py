@@ -10,11 +10,15 @@ import duckdb
 import pyarrow.parquet as pq
 
 from cbmt_core import atomic
-from cbmt_core.duck import literal, parquet_below
+from cbmt_core.duck import literal, parquet, parquet_below
+from cbmt_core.exhibits import EXHIBITS
 from cbmt_core.names import Unit
-from cbmt_core.schema import TABLES
+from cbmt_core.schema import TABLES, Table
 
-__all__ = ["Lake", "Stamp"]
+__all__ = ["ALL_TABLES", "Lake", "Stamp"]
+
+ALL_TABLES: dict[str, Table] = TABLES | {name: exhibit.table for name, exhibit in EXHIBITS.items()}
+"""Every table the lake may hold."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,14 @@ class Lake:
         folders = {path.parent.name for path in (self.root / table).glob("firm=*/*.parquet")}
         return [Unit.from_slug(name.removeprefix("firm=")) for name in sorted(folders)]
 
+    def whole_path(self, table: str) -> Path:
+        """The one file of a table made across firms."""
+        return self.root / table / "all.parquet"
+
+    def whole(self, table: str) -> str:
+        """The SQL relation of a table made across firms."""
+        return parquet([self.whole_path(table)])
+
     def write(
         self,
         con: duckdb.DuckDBPyConnection,
@@ -60,15 +72,11 @@ class Lake:
         part: str = "part",
     ) -> int:
         """Put `relation`, in the table's declared columns and order, in the place of the unit's file."""
-        spec = TABLES[table]
-        metadata = f"{{cbmt: {literal(json.dumps(asdict(stamp)))}}}"
-        order = ", ".join(f'"{name}"' for name in spec.key)
-        with atomic.replacing(self.path(table, unit, part)) as target:
-            con.execute(
-                f"COPY (SELECT {spec.select()} FROM {relation} ORDER BY {order}) TO {literal(str(target))} "
-                f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata})"
-            )
-            return int(pq.read_metadata(target).num_rows)
+        return _write(con, table, relation, stamp, self.path(table, unit, part))
+
+    def write_whole(self, con: duckdb.DuckDBPyConnection, table: str, relation: str, stamp: Stamp) -> int:
+        """The same for a table made across firms."""
+        return _write(con, table, relation, stamp, self.whole_path(table))
 
     def stamp(self, table: str, unit: Unit, part: str = "part") -> Stamp | None:
         """The stamp of the unit's file, or None without a file."""
@@ -77,3 +85,15 @@ class Lake:
         except FileNotFoundError:
             return None
         return Stamp(**json.loads(notes[b"cbmt"])) if b"cbmt" in notes else None
+
+
+def _write(con: duckdb.DuckDBPyConnection, table: str, relation: str, stamp: Stamp, path: Path) -> int:
+    spec = ALL_TABLES[table]
+    metadata = f"{{cbmt: {literal(json.dumps(asdict(stamp)))}}}"
+    order = ", ".join(f'"{name}"' for name in spec.key)
+    with atomic.replacing(path) as target:
+        con.execute(
+            f"COPY (SELECT {spec.select()} FROM {relation} ORDER BY {order}) TO {literal(str(target))} "
+            f"(FORMAT parquet, COMPRESSION zstd, KV_METADATA {metadata})"
+        )
+        return int(pq.read_metadata(target).num_rows)

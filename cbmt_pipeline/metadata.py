@@ -9,7 +9,7 @@ import dagster as dg
 
 from cbmt_core.schema import TABLES
 
-__all__ = ["column_schema", "picture", "table_metadata"]
+__all__ = ["column_schema", "picture", "rows_metadata", "table_metadata"]
 
 
 def column_schema(table: str) -> dg.TableSchema:
@@ -33,3 +33,9 @@ def table_metadata(table: str, rows: int, **more: Any) -> dict[str, Any]:
 
 def picture(png: bytes, alt: str) -> dg.MarkdownMetadataValue:
     return dg.MetadataValue.md(f"![{alt}](data:image/png;base64,{base64.b64encode(png).decode()})")
+
+
+def rows_metadata(rows: dict[str, int]) -> dict[str, Any]:
+    """Tables and how many rows each has, for assets that write several."""
+    records = [dg.TableRecord({"table": name, "rows": count}) for name, count in rows.items()]
+    return {"tables": dg.MetadataValue.table(records=records), "rows": sum(rows.values())}

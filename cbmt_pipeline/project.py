@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from cbmt_core.config import ProjectConfig
 from cbmt_core.design import StudyDesign
-from cbmt_core.models import BENCHMARK_MODELS
+from cbmt_core.models import benchmarks
 from cbmt_core.names import Unit
 from cbmt_core.transactions import Intake
 from cbmt_pipeline.lake import Lake, Stamp
@@ -79,6 +79,10 @@ class Project:
         inputs = hashlib.sha256(repr(tables).encode()).hexdigest()[:16]
         return Stamp(code=version("cbmt-pipeline"), config="", inputs=inputs, seed=seed)
 
+    def evaluation_stamp(self) -> Stamp:
+        """The stamp of tables made across firms: of all that is in the lake at the time."""
+        return Stamp(code=version("cbmt-pipeline"), config="", inputs=self.intake.version, seed=SEED)
+
     def missing_forecasts(self) -> dict[Unit, list[str]]:
         """The benchmarks to run for each unit with tables: all when its data or the code changed since."""
         missing = {}
@@ -87,7 +91,7 @@ class Project:
             if self.lake.stamp("model_fit", unit, BENCHMARKS) == self.forecast_stamp(unit, SEED):
                 path = self.lake.path("model_fit", unit, BENCHMARKS)
                 run = set(pq.read_table(path, columns=["model"])["model"].to_pylist())
-            if models := [name for name in BENCHMARK_MODELS if name not in run]:
+            if models := [name for name in benchmarks() if name not in run]:
                 missing[unit] = models
         return missing
 

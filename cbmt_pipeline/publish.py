@@ -13,7 +13,8 @@ import duckdb
 from cbmt_core import atomic, duck
 from cbmt_core.design import StudyDesign
 from cbmt_core.duck import identifier, literal
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, VIEWS, Table
+from cbmt_core.schema import STUDY, STUDY_WINDOW, VIEWS, Table
+from cbmt_pipeline.lake import ALL_TABLES
 from cbmt_pipeline.project import Project
 
 __all__ = ["publish"]
@@ -26,7 +27,7 @@ def publish(project: Project) -> dict[str, int]:
     rows: dict[str, int] = {}
     with atomic.replacing(project.warehouse) as target, duck.connect(project.spill) as con:
         con.execute(f"ATTACH {literal(str(target))} AS w; USE w")
-        for table in TABLES.values():
+        for table in ALL_TABLES.values():
             if table.native:
                 _create(con, table)
                 rows[table.name] = _retrying(partial(_fill, con, table, project))
@@ -56,7 +57,9 @@ def _comment_columns(con: duckdb.DuckDBPyConnection, table: Table) -> None:
 def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> int:
     con.execute(f"DELETE FROM {table.name}")
     parts = []
-    if project.lake.units(table.name):
+    if not table.partitioned and project.lake.whole_path(table.name).exists():
+        parts.append(f"SELECT {table.select()} FROM {project.lake.whole(table.name)}")
+    elif project.lake.units(table.name):
         parts.append(f"SELECT {table.select()} FROM {project.lake.glob(table.name)}")
     if table.name == "quarantine":
         # Rows that name no firm belong to no partition; they come from the intake itself.

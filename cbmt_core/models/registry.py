@@ -9,7 +9,7 @@ from typing import Any
 
 from cbmt_core.models.contract import Forecaster
 
-__all__ = ["BENCHMARK_MODELS", "MODELS", "ModelEntry", "build"]
+__all__ = ["MODELS", "ModelEntry", "benchmarks", "build"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,10 @@ MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
 BENCHMARK_FAMILIES = frozenset({"floor", "classical", "probabilistic", "tree"})
 """Families that take seconds a firm: no networks are trained."""
 
-BENCHMARK_MODELS = tuple(entry.name for entry in _ENTRIES if entry.family in BENCHMARK_FAMILIES)
+
+def benchmarks() -> list[str]:
+    """Names of the models of the benchmark families."""
+    return [name for name, entry in MODELS.items() if entry.family in BENCHMARK_FAMILIES]
 
 
 def build(name: str) -> Forecaster:

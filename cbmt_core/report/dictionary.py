@@ -1,10 +1,13 @@
-"""The table dictionary, written from `schema.py`."""
+"""The pages that are made from code: the table dictionary and the list of exhibits."""
 
 from __future__ import annotations
 
+import sys
+
+from cbmt_core.exhibits import EXHIBITS
 from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, VIEWS
 
-__all__ = ["table_dictionary"]
+__all__ = ["exhibit_list", "table_dictionary"]
 
 HEADING = """\
 # Tables
@@ -33,5 +36,18 @@ def table_dictionary() -> str:
     return "".join(parts)
 
 
+def exhibit_list() -> str:
+    """docs/exhibits.md as text."""
+    parts = [
+        "# Exhibits\n\nMade by `make docs` from the registry `cbmt_core/exhibits/`; a test keeps it current. Each is a "
+        "table of the published file, written by the asset `exhibits`. Those whose models have not run are empty.\n"
+        "\n| relation | what | in the paper | note |\n| --- | --- | --- | --- |\n"
+    ]
+    for name, exhibit in EXHIBITS.items():
+        parts.append(f"| `{name}` | {exhibit.table.meaning} | {exhibit.paper} | {exhibit.note} |\n")
+    return "".join(parts)
+
+
 if __name__ == "__main__":
-    print(table_dictionary(), end="")
+    pages = {"tables": table_dictionary, "exhibits": exhibit_list}
+    print(pages[sys.argv[1]](), end="")

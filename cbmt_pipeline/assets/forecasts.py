@@ -8,7 +8,7 @@ from cbmt_core import duck
 from cbmt_core.customers import read_panel
 from cbmt_core.errors import BadFirmData
 from cbmt_core.forecasting import ModelRun, forecast_tables, run_models
-from cbmt_core.models import BENCHMARK_MODELS
+from cbmt_core.models import benchmarks
 from cbmt_core.names import Unit
 from cbmt_pipeline.partitions import firm_partitions
 from cbmt_pipeline.project import BENCHMARKS, SEED, Project
@@ -20,7 +20,7 @@ __all__ = ["benchmark_forecasts"]
 class ForecastConfig(dg.Config):
     """Which models to run. A run of some models leaves the stored forecasts of the others as they are."""
 
-    models: list[str] = Field(default_factory=lambda: list(BENCHMARK_MODELS))
+    models: list[str] = Field(default_factory=benchmarks)
     seed: int = SEED
 
 
@@ -49,7 +49,7 @@ def benchmark_forecasts(
         )
         runs = run_models(
             panel,
-            [name for name in config.models if name in BENCHMARK_MODELS],
+            [name for name in config.models if name in benchmarks()],
             design.origin,
             design.holdout_weeks,
             seed=config.seed,

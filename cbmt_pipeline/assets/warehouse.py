@@ -3,6 +3,7 @@
 import dagster as dg
 
 from cbmt_core.firm_tables import DATA_TABLES
+from cbmt_pipeline.metadata import rows_metadata
 from cbmt_pipeline.publish import publish
 from cbmt_pipeline.resources import ProjectResource
 
@@ -10,7 +11,7 @@ __all__ = ["warehouse"]
 
 
 @dg.asset(
-    deps=[*DATA_TABLES, "benchmark_forecasts"],
+    deps=[*DATA_TABLES, "benchmark_forecasts", "accuracy", "bridge", "exhibits"],
     group_name="publish",
     kinds={"duckdb"},
     automation_condition=dg.AutomationCondition.eager().without(
@@ -27,8 +28,6 @@ def warehouse(context: dg.AssetExecutionContext, project: ProjectResource) -> dg
             "path": dg.MetadataValue.path(str(here.warehouse)),
             "bytes": here.warehouse.stat().st_size,
             "firms": len(here.lake.units("firm")),
-            "tables": dg.MetadataValue.table(
-                records=[dg.TableRecord({"table": name, "rows": rows}) for name, rows in published.items()]
-            ),
+            **rows_metadata(published),
         }
     )

@@ -12,7 +12,8 @@ from small_project import FIRMS, WEEKS, make_all, new_project, orders_csv
 
 from cbmt_core.customers import read_design, read_panel
 from cbmt_core.firm_tables import DATA_TABLES
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, VIEWS
+from cbmt_core.schema import STUDY, STUDY_WINDOW, VIEWS
+from cbmt_pipeline.lake import ALL_TABLES
 from cbmt_pipeline.publish import publish
 
 
@@ -44,7 +45,7 @@ def test_every_table_has_its_primary_key(con):
         "SELECT table_name, constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
     ).fetchall()
     tables = {name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    declared = {t.name: list(t.key) for t in [*TABLES.values(), STUDY, STUDY_WINDOW]}
+    declared = {t.name: list(t.key) for t in [*ALL_TABLES.values(), STUDY, STUDY_WINDOW]}
     assert dict(keys) == {name: declared[name] for name in tables}
     assert tables >= {*DATA_TABLES, "study", "study_window"} - {"transactions"}
 
