@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from cbmt_core.models.contract import PrimitiveForecast
+from cbmt_core.models.contract import PrimitiveForecast, SalesForecast
 from cbmt_core.panel import FirmPanel
 
 __all__ = ["RevenueForecast", "compose"]
@@ -19,7 +19,8 @@ Floats = npt.NDArray[np.float64]
 class RevenueForecast:
     """A forecast of the drivers and the sales they imply, for the H weeks after the origin.
 
-    Rows are the panel's N cohorts and one cohort for each forecast week, as in PrimitiveForecast.
+    Rows are the panel's N cohorts and one cohort for each forecast week, as in PrimitiveForecast. A model
+    that forecasts sales alone leaves everything but `S` unknown (NaN).
     """
 
     weeks: npt.NDArray[np.datetime64]
@@ -35,10 +36,18 @@ class RevenueForecast:
     S: Floats
     """[H] total sales."""
 
+    @property
+    def has_drivers(self) -> bool:
+        return not bool(np.isnan(self.A).all())
 
-def compose(panel: FirmPanel, drivers: PrimitiveForecast) -> RevenueForecast:
+
+def compose(panel: FirmPanel, drivers: PrimitiveForecast | SalesForecast) -> RevenueForecast:
     """Y = size (1[birth] + R) V (Web App. "Walk-Forward Inference Algorithm")."""
     horizon = drivers.horizon
+    if isinstance(drivers, SalesForecast):
+        unknown = np.full((panel.n_cohorts + horizon, horizon), np.nan)
+        blank = compose(panel, PrimitiveForecast(unknown[0], unknown, unknown))
+        return replace(blank, S=drivers.S)
     size = np.concatenate([panel.size, drivers.A])
     birth = np.concatenate([panel.birth - panel.n_weeks, np.arange(horizon)])
     is_birth = np.arange(horizon) == birth[:, None]

@@ -125,6 +125,8 @@ def _weeks(run: ModelRun) -> pd.DataFrame:
     with np.errstate(divide="ignore", invalid="ignore"):
         ropc = np.where(customers > 0, repeats / customers, 0.0)
         aov = np.where(orders > 0, forecast.S / orders, np.nan)
+    if not forecast.has_drivers:
+        repeats, ropc = orders, orders  # all unknown
     return pd.DataFrame(
         {
             **_keys(run),

@@ -81,7 +81,7 @@ def score(panel: FirmPanel, forecast: RevenueForecast, origin: date) -> list[Sco
     note to the family table), AOV is scored where there were orders. Cohort outcomes are scored
     over the cohorts that came to exist, those born after the origin included; a forecast cohort
     that nobody joined shows in acquisition and total sales. Horizons longer than the forecast or
-    the panel are left out.
+    the panel are left out. A forecast of sales alone is scored on total sales alone.
     """
     start = int(np.searchsorted(panel.weeks, np.datetime64(origin, "D"), side="right"))
     if start == panel.n_weeks or forecast.weeks[0] != panel.weeks[start]:
@@ -102,6 +102,8 @@ def score(panel: FirmPanel, forecast: RevenueForecast, origin: date) -> list[Sco
         "cohort_sales": (panel.Y[:reach, after], forecast.Y[row, :full], None),
         "total_sales": (panel.S[after], forecast.S[:full], None),
     }
+    if not forecast.has_drivers:
+        outcomes = {"total_sales": outcomes["total_sales"]}
     horizons = {name: weeks for name, weeks in HORIZONS.items() if weeks <= full} | {FULL: full}
     return [
         Score(

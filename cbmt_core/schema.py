@@ -202,10 +202,14 @@ _ALL = (
             ORIGIN,
             WEEK,
             Column("horizon", "INTEGER", "weeks after the origin, from 1"),
-            Column("acquired", "DOUBLE", "new customers"),
-            Column("orders", "DOUBLE", "orders"),
-            Column("repeat_orders", "DOUBLE", "orders that are no one's first"),
-            Column("ropc", "DOUBLE", "repeat orders per customer acquired so far"),
+            Column(
+                "acquired", "DOUBLE", "new customers; NULL if the model forecasts sales alone", nullable=True
+            ),
+            Column("orders", "DOUBLE", "orders; NULL if the model forecasts sales alone", nullable=True),
+            Column("repeat_orders", "DOUBLE", "orders that are no one's first; NULL likewise", nullable=True),
+            Column(
+                "ropc", "DOUBLE", "repeat orders per customer acquired so far; NULL likewise", nullable=True
+            ),
             Column("aov", "DOUBLE", "average order value; NULL without orders", nullable=True),
             Column("sales", "DOUBLE", "sales composed from the drivers"),
         ),

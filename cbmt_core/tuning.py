@@ -40,7 +40,7 @@ GRID_AXES = 2
 
 @dataclass(frozen=True)
 class Stages:
-    """Trials of each stage. The very first trial is the default setting."""
+    """Trials of each stage."""
 
     random: int
     grid: int = 0
@@ -67,7 +67,7 @@ class Found:
 def search(
     objective: Callable[[Choice, Report], tuple[float, Mapping[str, Any]]],
     space: Space,
-    default: Choice,
+    first: Sequence[Choice],
     stages: Stages,
     *,
     seed: int,
@@ -75,7 +75,8 @@ def search(
     study: str = "study",
     margin: float = 0.0,
 ) -> Found:
-    """The setting with the least error; the default stays unless another is better by the share `margin`.
+    """The setting with the least error. `first` are tried before all others; the very first of them is the
+    default, which stays unless another is better by the share `margin`.
 
     `objective` returns an error and notes. Every trial's draws depend on the seed and on the trials
     finished before it, on nothing else; trials run one after the other.
@@ -83,7 +84,7 @@ def search(
     opened = _open(storage, study)
     while (k := len(done := _finished(opened))) < stages.total:
         opened.sampler = _sampler(k, stages, seed)
-        fixed = dict(default) if k == 0 else None
+        fixed = dict(first[k]) if k < len(first) else None
         if stages.random <= k < stages.random + stages.grid:
             fixed = _grid(done[: stages.random], space, stages.grid)[k - stages.random]
         if fixed is not None:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from cbmt_core.errors import CbmtError
 from cbmt_core.panel import FirmPanel
 
-__all__ = ["CannotFit", "FitRecord", "FittedForecaster", "Forecaster", "PrimitiveForecast", "State"]
+__all__ = ["CannotFit", "FitRecord", "FittedForecaster", "Forecaster", "PrimitiveForecast", "SalesForecast", "State"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -61,6 +61,18 @@ class PrimitiveForecast:
 
 
 @dataclass(frozen=True, eq=False)
+class SalesForecast:
+    """Total sales over H weeks, from a model that knows no drivers."""
+
+    S: Floats
+    """[H]"""
+
+    @property
+    def horizon(self) -> int:
+        return len(self.S)
+
+
+@dataclass(frozen=True, eq=False)
 class State:
     """A fitted model as plain data: JSON-ready values and arrays, never pickled objects."""
 
@@ -72,7 +84,7 @@ class FittedForecaster(Protocol):
     @property
     def record(self) -> FitRecord: ...
 
-    def forecast(self, horizon: int) -> PrimitiveForecast: ...
+    def forecast(self, horizon: int) -> PrimitiveForecast | SalesForecast: ...
 
     def state(self) -> State: ...
 

@@ -45,6 +45,8 @@ _ENTRIES: tuple[ModelEntry, ...] = (
     ModelEntry("joint", "neural", "neural:NeuralForecaster", {"family": "joint"}),
     ModelEntry("single_task", "neural", "neural:NeuralForecaster", {"family": "single_task"}),
     ModelEntry("lstm", "neural", "neural:NeuralForecaster", {"family": "lstm"}),
+    ModelEntry("direct", "direct", "neural:Direct"),
+    ModelEntry("cbmt_plus", "plus", "neural:CbmtPlus", in_paper=False),
 )
 
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}

@@ -17,13 +17,19 @@ from panels import ODD_FIRMS, calibration, ordinary, scramble_after
 
 from cbmt_core.compose import compose
 from cbmt_core.models import MODELS, CannotFit, FittedForecaster, Forecaster, PrimitiveForecast, build
+from cbmt_core.models.contract import SalesForecast
 from cbmt_core.models.storage import load, save
 from cbmt_core.panel import FirmPanel
 
-SLOW_FAMILIES = frozenset({"tree", "neural"})
+SLOW_FAMILIES = frozenset({"tree", "neural", "direct", "plus"})
 """Families whose contract test takes more than a few seconds a model."""
 
-CHEAP_OPTIONS: dict[str, dict[str, Any]] = {"tree": {"trials": 2}, "neural": {"profile": "smoke"}}
+CHEAP_OPTIONS: dict[str, dict[str, Any]] = {
+    "tree": {"trials": 2},
+    "neural": {"profile": "smoke"},
+    "direct": {"profile": "smoke"},
+    "plus": {"profile": "smoke"},
+}
 """Options by family that make a fit small enough for a test; the promises do not depend on them."""
 
 SEED = 7
@@ -58,12 +64,25 @@ def fitted(name: str) -> FittedForecaster:
         return fresh(name).fit(seen(), seed=SEED)
 
 
-def same(a: PrimitiveForecast, b: PrimitiveForecast) -> None:
-    for field in ("A", "R", "V"):
+Forecast = PrimitiveForecast | SalesForecast
+
+
+def drivers_of(forecast: Forecast) -> tuple[str, ...]:
+    return ("S",) if isinstance(forecast, SalesForecast) else ("A", "R", "V")
+
+
+def same(a: Forecast, b: Forecast) -> None:
+    assert type(a) is type(b)
+    for field in drivers_of(a):
         np.testing.assert_array_equal(getattr(a, field), getattr(b, field), err_msg=field)
 
 
-def check_form(panel: FirmPanel, forecast: PrimitiveForecast, horizon: int) -> None:
+def check_form(panel: FirmPanel, forecast: Forecast, horizon: int) -> None:
+    if isinstance(forecast, SalesForecast):
+        assert forecast.S.shape == (horizon,)
+        assert np.isfinite(forecast.S).all()
+        assert (forecast.S >= 0).all()
+        return
     rows = panel.n_cohorts + horizon
     assert forecast.A.shape == (horizon,)
     assert forecast.R.shape == forecast.V.shape == (rows, horizon)
@@ -91,13 +110,17 @@ def test_ordinary_firm_is_forecast_in_its_own_range(name: str) -> None:
     panel = seen()
     forecast = compose(panel, fitted(name).forecast(13))
     assert 0.5 < forecast.S.mean() / panel.S[-52:].mean() < 2
-    assert 0.3 < forecast.A.mean() / panel.A[-52:].mean() < 3
+    if forecast.has_drivers:
+        assert 0.3 < forecast.A.mean() / panel.A[-52:].mean() < 3
 
 
 @every_model
 def test_longer_horizon_begins_with_the_shorter(name: str) -> None:
     panel, short, long = seen(), fitted(name).forecast(9), fitted(name).forecast(30)
     rows = panel.n_cohorts + 9
+    if isinstance(long, SalesForecast):
+        np.testing.assert_allclose(long.S[:9], short.S, rtol=1e-4)
+        return
     np.testing.assert_allclose(long.A[:9], short.A, rtol=1e-4)
     np.testing.assert_allclose(long.R[:rows, :9], short.R, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(long.V[:rows, :9], short.V, rtol=1e-4)

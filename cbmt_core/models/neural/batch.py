@@ -44,7 +44,10 @@ class Batch:
     def of(cls, windows: Windows, outcomes: tuple[str, ...]) -> Self:
         columns = [OUTCOMES.index(name) for name in outcomes]
         seen = windows.outcomes[..., columns]
-        numeric = np.concatenate([seen, windows.flags, windows.covariates[:, 1:, :_COHORT]], axis=-1)
+        # A trend or tenure beyond all that training saw is taken as the longest it saw: a network that
+        # extrapolates its own curvature for a year walks away.
+        covariates = np.minimum(windows.covariates, 1.0)
+        numeric = np.concatenate([seen, windows.flags, covariates[:, 1:, :_COHORT]], axis=-1)
         weeks = windows.week[:, None] + np.arange(1 - LOOKBACK, 1)
         _, first, position = np.unique(weeks, return_index=True, return_inverse=True)
         sample, lag = np.divmod(first, LOOKBACK)
@@ -52,7 +55,7 @@ class Batch:
             numeric=torch.from_numpy(numeric),
             history=torch.from_numpy(np.ascontiguousarray(np.moveaxis(seen, -1, 0))),
             week=torch.from_numpy(position.reshape(weeks.shape)),
-            week_covariates=torch.from_numpy(windows.covariates[sample, lag + 1, _COHORT:]),
+            week_covariates=torch.from_numpy(covariates[sample, lag + 1, _COHORT:]),
             week_of_year=torch.from_numpy(windows.week_of_year[sample, lag + 1]),
             month=torch.from_numpy(windows.month),
             cohort=torch.from_numpy(windows.cohort),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from cbmt_core.models.sequence import OUTCOMES
+from cbmt_core.models.sequence import LOOKBACK, OUTCOMES
 
 __all__ = ["LossWeights", "NetworkConfig", "TrainingConfig"]
 
@@ -19,13 +19,18 @@ class NetworkConfig:
     """`transformer` or `lstm`."""
     outcomes: tuple[str, ...] = OUTCOMES
     """Outcomes the network sees and forecasts: all of them, or one in a single-task network."""
+    lookback: int = LOOKBACK
     width: int = 32
     heads: int = 4
     feed_forward: int = 64
     encoder_layers: int = 2
     decoder_layers: int = 1
     head_width: int = 32
+    linear_heads: bool = False
+    """Heads of one linear layer on the shared representation alone."""
     dropout: float = 0.0
+    shortcut: float = 1.0
+    """Weight with which a head's shortcut starts: 1 for levels, which go on; 0 for deviations, which pass."""
 
     def __post_init__(self) -> None:
         if self.backbone not in ("transformer", "lstm"):
@@ -71,6 +76,8 @@ class TrainingConfig:
     warm_up: float = 0.1
     """Share of the steps over which the rate rises; it then falls along a cosine."""
     weights: LossWeights = field(default_factory=LossWeights)
+    observed_size: bool = False
+    """Whether the alignment takes the observed size of cohorts already born."""
     emphasis: float = 0.5
     """Mini-batches draw a window with probability proportional to its cohort's size to this power."""
     hidden_share: float = 0.15

@@ -55,6 +55,8 @@ class Family:
     groups: tuple[tuple[str, ...], ...]
     backbone: str = "transformer"
     aligned: bool = False
+    observed_size: bool = False
+    """Whether the alignment takes the observed size of cohorts already born."""
 
     def space(self) -> dict[str, Any]:
         low_or_high = CategoricalDistribution([0.3, 1.0])
@@ -96,6 +98,7 @@ FAMILIES: dict[str, Family] = {
     "joint": Family((OUTCOMES,)),
     "single_task": Family(_EACH),
     "lstm": Family(_EACH, backbone="lstm"),
+    "cbmt_plus": Family((OUTCOMES,), aligned=True, observed_size=True),
 }
 
 
@@ -115,6 +118,7 @@ def _configs(family: Family, choice: Choice, profile: Profile) -> tuple[NetworkC
         rate=choice["rate"],
         backbone_share=choice["backbone_share"],
         weights=LossWeights(**weights, C=choice.get("weight_C", 0.0)),
+        observed_size=family.observed_size,
         emphasis=choice["emphasis"],
     )
     return network, training
@@ -199,35 +203,41 @@ class NeuralForecaster:
     """A journal file or database URL that keeps the search; without one it is kept in memory."""
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedNeural:
+        with one_thread():
+            return self.train(panel, self.choose(panel, seed), seed)
+
+    def choose(self, panel: FirmPanel, seed: int) -> FitRecord:
+        """The setting to train with: the search's, or the default of a firm too young for one."""
         if panel.n_weeks < MIN_WEEKS:
             raise CannotFit(
                 self.family, panel.firm, f"it has {panel.n_weeks} weeks; at least {MIN_WEEKS} are needed"
             )
         family, profile = FAMILIES[self.family], PROFILES[self.profile]
-        with one_thread():
-            if panel.n_weeks < MIN_SEARCH_WEEKS:
-                choice: Choice = family.default()
-                share, error = CHECKS[0], None
-                notes = {"diagnosis": f"default setting: a search needs {MIN_SEARCH_WEEKS} weeks"}
-            else:
-                found = self._search(family, profile, panel, seed)
-                choice, share, error = found.choice, found.notes["share"], found.error
-                notes = {"diagnosis": ""}
-            scaling = Scaling.of(panel)
-            networks = [
-                (network, flat)
-                for group, data in _data(panel, scaling, family).items()
-                for member in range(profile.members)
-                for network, flat in _train(
-                    family, choice, profile, group, data, scaling, seed + member, (share,)
-                )
-            ]
-        record = FitRecord(
-            {**choice, "share_of_steps": share, "steps": profile.steps},
-            diagnosis=notes["diagnosis"],
-            validation_error=error,
+        if panel.n_weeks < MIN_SEARCH_WEEKS:
+            return FitRecord(
+                {**family.default(), "share_of_steps": CHECKS[0], "steps": profile.steps},
+                diagnosis=f"default setting: a search needs {MIN_SEARCH_WEEKS} weeks",
+            )
+        found = self._search(family, profile, panel, seed)
+        return FitRecord(
+            {**found.choice, "share_of_steps": found.notes["share"], "steps": profile.steps},
+            validation_error=found.error,
         )
-        return FittedNeural(Trained(tuple(networks)), History.of(panel).tail(LOOKBACK), scaling, record)
+
+    def train(self, panel: FirmPanel, chosen: FitRecord, seed: int) -> FittedNeural:
+        """Networks with the chosen setting, trained on the whole panel."""
+        family, profile = FAMILIES[self.family], PROFILES[self.profile]
+        scaling = Scaling.of(panel)
+        shares = (chosen.parameters["share_of_steps"],)
+        networks = [
+            trained
+            for group, data in _data(panel, scaling, family).items()
+            for member in range(profile.members)
+            for trained in _train(
+                family, chosen.parameters, profile, group, data, scaling, seed + member, shares
+            )
+        ]
+        return FittedNeural(Trained(tuple(networks)), History.of(panel).tail(LOOKBACK), scaling, chosen)
 
     def _search(self, family: Family, profile: Profile, panel: FirmPanel, seed: int) -> Found:
         training = validation_split(panel)
@@ -253,7 +263,7 @@ class NeuralForecaster:
         return search(
             objective,
             family.space(),
-            family.default(),
+            [family.default()],
             profile.stages,
             seed=seed,
             storage=self.storage,

@@ -14,7 +14,6 @@ from torch.nn import functional
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig
 from cbmt_core.models.neural.encoder import encoder_layer, norm
-from cbmt_core.models.sequence import LOOKBACK
 from cbmt_core.models.sequence.windows import N_MONTHS, N_WEEKS_OF_YEAR
 
 __all__ = ["Dimensions", "Network", "Parameters", "positions"]
@@ -54,7 +53,7 @@ class Network:
 
     def __init__(self, config: NetworkConfig, dimensions: Dimensions) -> None:
         self.config, self.dimensions = config, dimensions
-        self.positions = positions(LOOKBACK, config.width)
+        self.positions = positions(config.lookback, config.width)
         d, f, K, w = config.width, config.feed_forward, len(config.outcomes), config.head_width
         entities = {"week": N_WEEKS_OF_YEAR, "month": N_MONTHS, "cohort": dimensions.n_ids}
         self.shapes: dict[str, tuple[int, ...]] = {
@@ -96,15 +95,18 @@ class Network:
                     f"decoder{k}.down": (f, d),
                     f"decoder{k}.down_bias": (d,),
                 }
-        self.shapes |= {
-            "head.first": (K, d + LOOKBACK, w),
-            "head.first_bias": (K, 1, w),
-            "head.second": (K, w, w),
-            "head.second_bias": (K, 1, w),
-            "head.third": (K, w, 1),
-            "head.third_bias": (K, 1, 1),
-            "head.shortcut": (K, LOOKBACK, 1),
-        }
+        if config.linear_heads:
+            self.shapes |= {"head.only": (K, d, 1), "head.only_bias": (K, 1, 1)}
+        else:
+            self.shapes |= {
+                "head.first": (K, d + config.lookback, w),
+                "head.first_bias": (K, 1, w),
+                "head.second": (K, w, w),
+                "head.second_bias": (K, 1, w),
+                "head.third": (K, w, 1),
+                "head.third_bias": (K, 1, 1),
+                "head.shortcut": (K, config.lookback, 1),
+            }
         self.sizes = [math.prod(shape) for shape in self.shapes.values()]
 
     def values(self) -> dict[str, Any]:
@@ -119,11 +121,13 @@ class Network:
         """A flat vector of fresh parameters."""
         parts = []
         for name, shape in self.shapes.items():
-            if name.endswith("bias") or name == "head.third":
+            if name == "head.only_bias":
+                value = torch.full(shape, 0.5)  # the middle of the range
+            elif name.endswith("bias") or name in ("head.third", "head.only"):
                 value = torch.zeros(shape)  # every head starts as its shortcut
             elif name == "head.shortcut":
                 value = torch.zeros(shape)
-                value[:, -SHORTCUT_WEEKS:] = 1.0 / SHORTCUT_WEEKS
+                value[:, -SHORTCUT_WEEKS:] = self.config.shortcut / SHORTCUT_WEEKS
             elif name.startswith("entity."):
                 value = 0.3 * torch.randn(shape, generator=generator)
             else:
@@ -219,7 +223,10 @@ class Network:
     def _heads(self, p: Parameters, shared: Tensor, batch: Batch) -> Tensor:
         """Three layers for each outcome, its own history in the input and as a shortcut
         (Web App. "Task-specific output layers")."""
-        history = batch.history  # [K, B, 20]
+        history = batch.history
+        if self.config.linear_heads:
+            shared = shared.expand(len(history), *shared.shape)
+            return torch.baddbmm(p["head.only_bias"], shared, p["head.only"])[..., 0].t()
         x = torch.cat([shared.expand(len(history), *shared.shape), history], -1)
         x = torch.relu(torch.baddbmm(p["head.first_bias"], x, p["head.first"]))
         x = torch.relu(torch.baddbmm(p["head.second_bias"], x, p["head.second"]))

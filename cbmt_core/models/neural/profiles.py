@@ -17,11 +17,17 @@ class Profile:
     batch: int
     members: int
     """Networks that differ by their seed only, averaged in the forecast."""
+    direct_steps: int
+    """Optimiser steps of each of the eight candidates of `direct`."""
 
 
 PROFILES: dict[str, Profile] = {
-    "smoke": Profile(Stages(random=1), steps=12, batch=32, members=1),
-    "quick": Profile(Stages(random=2, grid=1, refined=1), steps=120, batch=96, members=2),
-    "standard": Profile(Stages(random=8, grid=4, refined=4), steps=240, batch=128, members=3),
-    "paper": Profile(Stages(random=32, grid=16, refined=16), steps=600, batch=128, members=5),
+    "smoke": Profile(Stages(random=1), steps=12, batch=32, members=1, direct_steps=4),
+    "quick": Profile(Stages(random=2, grid=1), steps=100, batch=96, members=3, direct_steps=120),
+    "standard": Profile(
+        Stages(random=8, grid=4, refined=4), steps=240, batch=128, members=3, direct_steps=400
+    ),
+    "paper": Profile(
+        Stages(random=32, grid=16, refined=16), steps=600, batch=128, members=5, direct_steps=1000
+    ),
 }

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig, TrainingConfig
 from cbmt_core.models.neural.loss import Objective
-from cbmt_core.models.neural.network import Dimensions, Network
+from cbmt_core.models.neural.network import Dimensions, Network, Parameters
 from cbmt_core.models.sequence import OUTCOMES, History, Scaling, Sequences
 from cbmt_core.models.sequence.windows import N_MONTHS
 from cbmt_core.panel import FirmPanel
 
-__all__ = ["TrainingSet", "one_thread", "train"]
+__all__ = ["TrainingSet", "minimise", "one_thread", "train"]
 
 
 @contextmanager
@@ -46,7 +45,7 @@ class TrainingSet:
     is_birth: Tensor
     sales: Tensor
     """[n] of the cohort in the target week, original units."""
-    size: npt.NDArray[np.float64]
+    size: Tensor
     """[n] customers of the cohort."""
     new_id: int
 
@@ -62,7 +61,7 @@ class TrainingSet:
             known=torch.from_numpy(samples.known[:, columns].astype(np.float32)),
             is_birth=torch.from_numpy(np.ascontiguousarray(samples.windows.is_birth)),
             sales=torch.from_numpy(np.nan_to_num(panel.Y[row, week]).astype(np.float32)),
-            size=panel.size[row],
+            size=torch.from_numpy(panel.size[row].astype(np.float32)),
             new_id=sequences.new_id,
         )
 
@@ -87,33 +86,53 @@ def train(
 ) -> Iterator[tuple[Network, Tensor]]:
     """The network and its parameters after each number of steps in `stops`."""
     network = Network(sizes, data.dimensions())
-    objective = Objective.of(sizes.outcomes, config.weights, scaling)
-    generator = torch.Generator().manual_seed(seed)
+    objective = Objective.of(sizes.outcomes, config.weights, scaling, observed_size=config.observed_size)
     rng = np.random.default_rng(seed)
+    chance = np.cumsum(np.maximum(data.size.numpy().astype(float), 1.0) ** config.emphasis)
+    may_hide = data.batch.month != N_MONTHS - 1
+
+    def loss(p: Parameters, generator: torch.Generator) -> Tensor:
+        drawn = np.searchsorted(chance, rng.random(config.batch) * chance[-1], side="right")
+        rows = torch.from_numpy(np.minimum(drawn, len(data) - 1))
+        hidden = torch.from_numpy(rng.random(config.batch) < config.hidden_share) & may_hide[rows]
+        ids = torch.where(hidden, data.new_id, data.batch.cohort[rows])
+        predicted = network(p, data.batch.take(rows, ids), generator)
+        return objective(
+            predicted,
+            data.targets[rows],
+            data.known[rows],
+            data.is_birth[rows],
+            data.size[rows],
+            data.sales[rows],
+        )
+
+    for flat in minimise(loss, network, config, seed, stops):
+        yield network, flat
+
+
+def minimise(
+    loss: Callable[[Parameters, torch.Generator], Tensor],
+    network: Network,
+    config: TrainingConfig,
+    seed: int,
+    stops: Iterable[int],
+) -> Iterator[Tensor]:
+    """The parameters after each number of steps in `stops`; `loss` draws its own mini-batches."""
+    generator = torch.Generator().manual_seed(seed)
     flat = network.initial(generator)
     optimiser = AdamW(
         flat,
         rate=network.by_part(config.backbone_share, 1.0),
         decay=network.by_part(config.decay, config.decay, config.aov_decay) * network.decayed(),
     )
-    chance = np.cumsum(np.maximum(data.size, 1.0) ** config.emphasis)
-    may_hide = data.batch.month != N_MONTHS - 1
     done = 0
     for stop in stops:
         for step in range(done, stop):
-            drawn = np.searchsorted(chance, rng.random(config.batch) * chance[-1], side="right")
-            rows = torch.from_numpy(np.minimum(drawn, len(data) - 1))
-            hidden = torch.from_numpy(rng.random(config.batch) < config.hidden_share) & may_hide[rows]
-            ids = torch.where(hidden, data.new_id, data.batch.cohort[rows])
             leaf = flat.detach().requires_grad_()
-            predicted = network(network.named(leaf), data.batch.take(rows, ids), generator)
-            loss = objective(
-                predicted, data.targets[rows], data.known[rows], data.is_birth[rows], data.sales[rows]
-            )
-            (gradient,) = torch.autograd.grad(loss, leaf)
+            (gradient,) = torch.autograd.grad(loss(network.named(leaf), generator), leaf)
             optimiser.step(gradient, config.rate * _schedule(step, config), config.clip)
         done = stop
-        yield network, flat.clone()
+        yield flat.clone()
 
 
 def _schedule(step: int, config: TrainingConfig) -> float:
