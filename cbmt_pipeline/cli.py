@@ -20,6 +20,7 @@ from rich.progress import (
 from rich.table import Table
 
 from cbmt_core.errors import CbmtError
+from cbmt_core.models import benchmarks
 from cbmt_pipeline.project import CONFIG_FILE, Project
 
 __all__ = ["main"]
@@ -228,11 +229,14 @@ def _read_new_files(project: Project) -> None:
     "--firm", "firms", multiple=True, help="Only this firm (its name or partition key); may be repeated."
 )
 @click.option("--workers", default=os.cpu_count() or 1, show_default="cores", type=click.IntRange(min=1))
+@click.option("--model", "only_models", multiple=True, help="Forecast with this model only; may be repeated.")
 @click.option(
     "--all", "everything", is_flag=True, help="Make every firm anew, also those that are up to date."
 )
 @click.pass_obj
-def run(project: Project, firms: tuple[str, ...], workers: int, everything: bool) -> None:
+def run(
+    project: Project, firms: tuple[str, ...], workers: int, only_models: tuple[str, ...], everything: bool
+) -> None:
     """Read new files, bring every firm's tables up to date, publish data/cbmt.duckdb.
 
     Runs the same assets on the same Dagster instance as the UI, with a pool of worker processes and
@@ -242,6 +246,11 @@ def run(project: Project, firms: tuple[str, ...], workers: int, everything: bool
     from cbmt_pipeline.assets.firm_data import BATCH
     from cbmt_pipeline.runner import run_assets, run_firms
 
+    unknown_models = sorted(set(only_models) - set(benchmarks()))
+    if unknown_models:
+        raise click.UsageError(
+            f"no model is called {', '.join(unknown_models)}; there are: {', '.join(benchmarks())}"
+        )
     started = time.monotonic()
     intake_error = ""
     try:
@@ -277,7 +286,7 @@ def run(project: Project, firms: tuple[str, ...], workers: int, everything: bool
                 batch=BATCH,
                 on_batch=lambda outcome: progress.advance(task, len(outcome.firms)),
             )
-    models = _models_to_run(project, set(wanted) if firms else None, everything)
+    models = _models_to_run(project, set(wanted) if firms else None, only_models, everything)
     if models:
         with _progress() as progress:
             task = progress.add_task("forecasts", total=len(models))
@@ -305,14 +314,19 @@ def run(project: Project, firms: tuple[str, ...], workers: int, everything: bool
         sys.exit(1)
 
 
-def _models_to_run(project: Project, only: set[str] | None, everything: bool) -> dict[str, list[str]]:
+def _models_to_run(
+    project: Project, firms: set[str] | None, only: tuple[str, ...], everything: bool
+) -> dict[str, list[str]]:
     """Partition key -> models whose forecasts are missing or outdated there."""
-    from cbmt_core.models import MODELS
-
     missing = project.missing_forecasts()
     if everything:
-        missing = {unit: list(MODELS) for unit in project.lake.units("firm_week")}
-    return {unit.slug: models for unit, models in missing.items() if only is None or unit.slug in only}
+        missing = {unit: benchmarks() for unit in project.lake.units("firm_week")}
+    chosen = {
+        unit.slug: [name for name in models if not only or name in only]
+        for unit, models in missing.items()
+        if firms is None or unit.slug in firms
+    }
+    return {slug: models for slug, models in chosen.items() if models}
 
 
 def _print_made(project: Project, seconds: float) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from projects import FIRMS, RunProject, cbmt, corrupt_amounts
+from projects import FIRMS, FLOORS, RunProject, cbmt, corrupt_amounts
 
 
 @pytest.fixture(scope="session")
@@ -12,4 +12,4 @@ def twenty_firms(tmp_path_factory: pytest.TempPathFactory) -> RunProject:
     cbmt(root, "simulate", "--firms", str(FIRMS), "--scale", "0.003", "--format", "csv")
     files = sorted((root / "data/raw/economy/orders").glob("*.csv"))
     corrupt_amounts(files[3])
-    return RunProject(root, files[3].name.removesuffix(".csv"), cbmt(root, "run", check=False))
+    return RunProject(root, files[3].name.removesuffix(".csv"), cbmt(root, "run", *FLOORS, check=False))

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 FIRMS = 20
+FLOORS = ("--model", "seasonal_naive", "--model", "cohort_glm")
+"""The models that take milliseconds."""
 
 
 def cbmt(root: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:

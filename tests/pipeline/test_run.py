@@ -5,7 +5,7 @@ from __future__ import annotations
 import dagster as dg
 import duckdb
 import pytest
-from projects import FIRMS, RunProject, cbmt, corrupt_amounts
+from projects import FIRMS, FLOORS, RunProject, cbmt, corrupt_amounts
 
 from cbmt_core.names import Unit
 from cbmt_pipeline.partitions import firm_partitions
@@ -85,7 +85,7 @@ def test_a_second_run_makes_nothing_that_is_up_to_date(twenty_firms: RunProject)
     lake = Project(twenty_firms.root).lake
     unit = lake.units("firm_week")[0]
     before = lake.path("firm_week", unit).stat().st_mtime_ns
-    again = cbmt(twenty_firms.root, "run", check=False)
+    again = cbmt(twenty_firms.root, "run", *FLOORS, check=False)
     assert "read 0 new files" in again.stdout
     assert f"1 of {FIRMS} firms to make" in again.stdout
     assert lake.path("firm_week", unit).stat().st_mtime_ns == before
@@ -94,10 +94,10 @@ def test_a_second_run_makes_nothing_that_is_up_to_date(twenty_firms: RunProject)
 def test_a_firm_that_turns_bad_keeps_its_last_good_tables(tmp_path_factory: pytest.TempPathFactory) -> None:
     root = tmp_path_factory.mktemp("turns-bad")
     cbmt(root, "simulate", "--firms", "2", "--scale", "0.003", "--format", "csv")
-    cbmt(root, "run")
+    cbmt(root, "run", *FLOORS)
     file = sorted((root / "data/raw/economy/orders").glob("*.csv"))[0]
     corrupt_amounts(file)
-    assert cbmt(root, "run", check=False).returncode == 1
+    assert cbmt(root, "run", *FLOORS, check=False).returncode == 1
     with duckdb.connect(str(root / "data/cbmt.duckdb"), read_only=True) as con:
         assert con.execute("SELECT count(*) FROM firm").fetchall() == [(2,)]
         assert con.execute("SELECT count(DISTINCT firm) FROM quarantine").fetchall() == [(1,)]
