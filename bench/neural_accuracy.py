@@ -1,7 +1,7 @@
 """Holdout accuracy of networks and their rivals on simulated firms, one result a line, resumable.
 
 `python bench/neural_accuracy.py results.jsonl [firms] [profile] [model ...]` runs what the file does not
-hold yet, model by model in the order given; `python bench/neural_accuracy.py results.jsonl` prints what it holds.
+hold yet, firm by firm in an order of no meaning, so that a part of it is a fair sample; `python bench/neural_accuracy.py results.jsonl` prints what it holds.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ PROFILED = frozenset({"neural", "direct", "plus"})
 def run(path: Path, firms: int, profile: str, models: list[str]) -> None:
     economy = Economy(firms=firms, seed=SEED)
     done = {(r["firm"], r["model"]) for r in _read(path)}
-    for name in models:
-        for spec in economy.specs():
+    specs = economy.specs()
+    for index in np.random.default_rng(SEED).permutation(firms):
+        spec = specs[index]
+        for name in models:
             if (spec.name, name) in done:
                 continue
             panel = sample_cohorts(economy, spec).panel()

@@ -43,7 +43,7 @@ CEILING = 2.0
 """Largest scaled forecast: twice the range seen in calibration, so that no recursion runs away."""
 CHECKS = (0.4, 0.7, 1.0)
 """Shares of the steps after which a trial is measured: it may stop early there."""
-MARGIN = 0.03
+MARGIN = 0.05
 """By how much a setting must beat the default: twenty weeks are few, and the least of several errors is
 partly luck."""
 
@@ -66,8 +66,8 @@ class Family:
             "layers": CategoricalDistribution([1, 2]),
             "width": CategoricalDistribution([16, 32]),
             "head_width": CategoricalDistribution([16, 32]),
-            "dropout": CategoricalDistribution([0.0, 0.1]),
-            "emphasis": CategoricalDistribution([0.0, 0.5]),
+            "dropout": CategoricalDistribution([0.1, 0.2, 0.3]),
+            "emphasis": CategoricalDistribution([0.5, 1.0]),
         }
         if any(len(group) > 1 for group in self.groups):
             space |= {f"weight_{k}": low_or_high for k in "ARVS"}
@@ -82,8 +82,8 @@ class Family:
             "layers": 2,
             "width": 32,
             "head_width": 32,
-            "dropout": 0.0,
-            "emphasis": 0.5,
+            "dropout": 0.2,
+            "emphasis": 1.0,
             **{f"weight_{k}": 1.0 for k in "ARV"},
             "weight_S": 0.3,
             "weight_C": 0.03,

@@ -41,7 +41,7 @@ class Objective:
     ) -> Objective:
         return cls(
             outcomes=outcomes,
-            weights=torch.tensor(weights.of(outcomes)),
+            weights=torch.tensor(weights.of(outcomes), dtype=torch.float32),
             alignment=weights.C if {"A", "R", "V"} <= set(outcomes) else 0.0,
             low=torch.tensor([scaling.low[k] for k in outcomes]),
             span=torch.tensor([scaling.span[k] for k in outcomes]),

@@ -1,0 +1,127 @@
+"""The staged search finds, prunes, repeats itself, and goes on after a kill."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+from cbmt_core.tuning import Choice, Found, Report, Stages, search
+
+SPACE = {
+    "rate": FloatDistribution(1e-4, 1.0, log=True),
+    "width": FloatDistribution(0.0, 1.0),
+    "kind": CategoricalDistribution(["a", "b"]),
+}
+DEFAULT = {"rate": 0.5, "width": 0.9, "kind": "b"}
+STAGES = Stages(random=6, grid=4, refined=6)
+
+
+class Killed(BaseException):
+    pass
+
+
+class Bowl:
+    """Least at rate 0.01, width 0.3, kind a; counts its calls and can be killed."""
+
+    def __init__(self, killed_at: int | None = None) -> None:
+        self.seen: list[Choice] = []
+        self.killed_at = killed_at
+
+    def __call__(self, choice: Choice, report: Report) -> tuple[float, Mapping[str, Any]]:
+        if len(self.seen) == self.killed_at:
+            raise Killed
+        self.seen.append(choice)
+        import math
+
+        error = (
+            math.log10(choice["rate"] / 0.01) ** 2 + (choice["width"] - 0.3) ** 2 + (choice["kind"] == "b")
+        )
+        return error, {"note": round(error, 6)}
+
+
+def run(bowl: Bowl, storage: Path | None = None, **options: Any) -> Found:
+    return search(bowl, SPACE, [DEFAULT], STAGES, seed=3, storage=storage, **options)
+
+
+def test_default_comes_first_and_the_stages_improve_on_it() -> None:
+    bowl = Bowl()
+    found = run(bowl)
+    assert bowl.seen[0] == DEFAULT
+    assert found.trials == len(bowl.seen) == STAGES.total
+    assert found.error == min(found.error, found.default_error / 3)
+    assert found.notes["note"] == pytest.approx(found.error, abs=1e-6)
+
+
+def test_grid_lies_within_the_range_of_the_best_random_trials() -> None:
+    bowl = Bowl()
+    run(bowl)
+
+    def error(choice: Choice) -> float:
+        return Bowl()(choice, lambda _: False)[0]
+
+    best = sorted(bowl.seen[:6], key=error)[:2]
+    for point in bowl.seen[6:10]:
+        for name in ("rate", "width"):
+            low, high = sorted(t[name] for t in best)
+            assert low * (1 - 1e-9) <= point[name] <= high * (1 + 1e-9)
+        assert point["kind"] == best[0]["kind"]
+
+
+def test_same_seed_same_search_and_another_seed_another() -> None:
+    first, again, other = Bowl(), Bowl(), Bowl()
+    assert run(first) == run(again)
+    assert first.seen == again.seen
+    search(other, SPACE, [DEFAULT], STAGES, seed=4)
+    assert other.seen[1:] != first.seen[1:]
+
+
+@pytest.mark.parametrize("killed_at", [0, 3, 8, 13])
+def test_killed_search_goes_on_and_ends_as_if_it_had_not_been(tmp_path: Path, killed_at: int) -> None:
+    whole = Bowl()
+    expected = run(whole)
+    first = Bowl(killed_at)
+    with pytest.raises(Killed):
+        run(first, tmp_path / "studies" / "journal.log")
+    rest = Bowl()
+    assert run(rest, tmp_path / "studies" / "journal.log") == expected
+    assert first.seen + rest.seen == whole.seen, "finished trials are kept, the broken one is done again"
+    idle = Bowl(0)
+    assert run(idle, tmp_path / "studies" / "journal.log") == expected
+    assert not idle.seen
+
+
+def test_small_gain_does_not_leave_the_default() -> None:
+    def flat(choice: Choice, report: Report) -> tuple[float, Mapping[str, Any]]:
+        return (1.0 if choice == DEFAULT else 0.99), {}
+
+    assert search(flat, SPACE, [DEFAULT], Stages(random=4), seed=1, margin=0.05).choice == DEFAULT
+    assert search(flat, SPACE, [DEFAULT], Stages(random=4), seed=1).choice != DEFAULT
+
+
+def test_hopeless_trials_are_pruned_and_never_chosen() -> None:
+    import optuna
+
+    calls = []
+
+    def objective(choice: Choice, report: Report) -> tuple[float, Mapping[str, Any]]:
+        calls.append(choice)
+        hopeless = len(calls) > 3
+        for _ in range(3):
+            if report(100.0 if hopeless else 1.0):
+                raise optuna.TrialPruned
+        return (100.0 if hopeless else 1.0), {}
+
+    found = search(objective, SPACE, [DEFAULT], Stages(random=8), seed=1)
+    assert found.pruned == 5
+    assert found.error == 1.0
+
+
+def test_error_that_is_not_a_number_loses() -> None:
+    def objective(choice: Choice, report: Report) -> tuple[float, Mapping[str, Any]]:
+        return (2.0 if choice == DEFAULT else float("nan")), {}
+
+    assert search(objective, SPACE, [DEFAULT], Stages(random=3), seed=1).choice == DEFAULT
