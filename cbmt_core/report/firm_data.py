@@ -1,0 +1,257 @@
+"""What a firm's page shows, read from the published file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cbmt_core.design import SEASON
+from cbmt_core.metrics import FULL, OUTCOMES
+from cbmt_core.report.charts import Layer
+from cbmt_core.report.rows import query
+from cbmt_core.report.story import Story
+
+__all__ = ["FirmData", "gather_layers", "read_firm"]
+
+Floats = npt.NDArray[np.float64]
+EARLY_WEEKS = 13
+"""Weeks after the first order by which cohorts' quality is compared."""
+TENURE_STEPS = (4, 8, 13)
+ENOUGH_ORDERS = 60
+"""Repeat orders that a point of a tenure curve should rest on, on average; the step is chosen by it."""
+MOST_QUARTERS = 22
+"""Cohorts of longer histories are grouped by year."""
+EARLIER = "earlier"
+
+
+@dataclass(frozen=True, eq=False)
+class FirmData:
+    weeks: list[date]
+    """Observed weeks, then those of the forecast."""
+    origin: int | None
+    """Place of the last week the forecast has seen."""
+    observed: pd.DataFrame
+    """acquired, ropc, aov and sales, a row a week of `weeks`; NaN where not observed."""
+    forecast: pd.DataFrame
+    layers: list[Layer]
+    cohorts: list[str]
+    """Groups of cohorts by the time of acquisition."""
+    tenure: Floats
+    """[group, bin of `tenure_step` weeks] repeat orders per customer and week."""
+    tenure_step: int
+    periods: list[str]
+    triangle: pd.DataFrame
+    """Sales, customers and ROPC by group of cohorts and calendar period."""
+    errors: pd.DataFrame
+    """SMAPE over the whole horizon, a row a model, at the last origin that could be checked."""
+    checked_weeks: int
+    failed: pd.DataFrame
+    quarantined: pd.DataFrame
+    early_change: float | None
+    """Percent change of early repeat orders per customer, the latest year's cohorts against the year before."""
+    acquired: tuple[float, float]
+    """New customers in the last year to the origin, and in the year before; zero where not all observed."""
+
+
+def gather_layers(con: duckdb.DuckDBPyConnection, stories: Iterable[Story]) -> None:
+    """Make the temporary table `report_layer`, forecast sales by quarter of acquisition, for all firms at once.
+
+    The cohorts' forecasts lie outside the file, a file a firm; asking for them firm by firm would open all of
+    them every time.
+    """
+    told = pd.DataFrame([(s.firm, s.model, s.origin) for s in stories], columns=["firm", "model", "origin"])
+    con.register("report_story", told)
+    con.execute("""
+        CREATE OR REPLACE TEMP TABLE report_layer AS
+        SELECT f.firm, CAST(date_trunc('quarter', f.cohort) AS DATE) AS acquired_in, f.cohort < w.first AS censored,
+            f.week, sum(f.sales) AS sales
+        FROM forecast_cohort_week AS f
+        JOIN report_story AS s ON f.firm = s.firm AND f.model = s.model AND f.origin = CAST(s.origin AS DATE)
+        JOIN (SELECT firm, min(week) AS first FROM firm_week GROUP BY firm) AS w ON f.firm = w.firm
+        GROUP BY ALL ORDER BY f.firm""")
+    con.unregister("report_story")
+
+
+def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) -> FirmData:
+    observed = query(
+        con, "SELECT week, acquired, ropc, aov, sales FROM firm_week WHERE firm = ? ORDER BY week", firm
+    )
+    forecast = observed.iloc[:0]
+    layer = pd.DataFrame(columns=["acquired_in", "censored", "week", "sales"])
+    if story is not None:
+        forecast = query(
+            con,
+            "SELECT week, acquired, ropc, aov, sales FROM forecast_week "
+            "WHERE firm = ? AND model = ? AND origin = ? ORDER BY week",
+            firm, story.model, story.origin,
+        )  # fmt: skip
+        layer = query(con, "SELECT * EXCLUDE firm FROM report_layer WHERE firm = ?", firm)
+    index = pd.DatetimeIndex(observed["week"]).union(pd.DatetimeIndex(forecast["week"]))
+    origin = None if story is None else int(index.searchsorted(pd.Timestamp(story.origin)))
+    cells = query(
+        con,
+        "SELECT CAST(date_trunc('quarter', cohort) AS DATE) AS acquired_in, left_censored AS censored, week, "
+        "sum(CAST(sales AS DOUBLE)) AS sales FROM cohort_week WHERE firm = ? GROUP BY ALL",
+        firm,
+    )
+    yearly = cells["acquired_in"].nunique() > MOST_QUARTERS
+    as_of = index[-1 if origin is None else origin]
+    errors, checked = _errors(con, firm, story)
+    cohorts, tenure, step = _tenure(con, firm, yearly)
+    return FirmData(
+        weeks=[day.date() for day in index],
+        origin=origin,
+        observed=observed.set_index("week").reindex(index),
+        forecast=forecast.set_index("week").reindex(index),
+        layers=_layers(cells, layer, index, story, yearly),
+        cohorts=cohorts,
+        tenure=tenure,
+        tenure_step=step,
+        periods=_periods(index[index.isin(observed["week"])], yearly),
+        triangle=_triangle(con, firm, yearly),
+        errors=errors,
+        checked_weeks=checked,
+        failed=query(
+            con, "SELECT model, reason FROM model_fit WHERE firm = ? AND NOT succeeded ORDER BY model", firm
+        ),
+        quarantined=query(
+            con,
+            "SELECT reason, count(*) AS rows, sum(CAST(amount AS DOUBLE)) AS amount FROM quarantine "
+            "WHERE firm = ? GROUP BY reason ORDER BY rows DESC",
+            firm,
+        ),
+        early_change=_early_change(con, firm, as_of.date()),
+        acquired=_acquired(observed, as_of),
+    )
+
+
+def _name(quarter: pd.Series[Any], yearly: bool) -> pd.Series[Any]:
+    """Names of periods that sort by time."""
+    days = pd.to_datetime(quarter)
+    years = days.dt.year.astype(str)
+    return years if yearly else years + " Q" + days.dt.quarter.astype(str)
+
+
+def _periods(weeks: pd.DatetimeIndex, yearly: bool) -> list[str]:
+    return sorted(set(_name(pd.Series(weeks), yearly)))
+
+
+def _layers(
+    cells: pd.DataFrame, forecast: pd.DataFrame, index: pd.DatetimeIndex, story: Story | None, yearly: bool
+) -> list[Layer]:
+    if story is not None:
+        # Without forecasts of cohorts the layers end at the origin.
+        cells = cells[cells["week"] <= pd.Timestamp(story.origin)]
+        forecast = forecast[forecast["week"] > pd.Timestamp(story.origin)]
+        cells = pd.concat([cells, forecast]) if len(forecast) else cells
+    named = _name(cells["acquired_in"], yearly).where(~cells["censored"].astype(bool), EARLIER)
+    table = cells.assign(layer=named).pivot_table(
+        index="week", columns="layer", values="sales", aggfunc="sum"
+    )
+    table = table.reindex(index).fillna(0.0)
+    names = sorted(table.columns, key=lambda name: (name != EARLIER, name))
+    return [
+        Layer(
+            "there before the study" if name == EARLIER else f"acquired {name}",
+            table[name].to_numpy(dtype=float),
+            name == EARLIER,
+        )
+        for name in names
+    ]
+
+
+def _tenure(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> tuple[list[str], Floats, int]:
+    """Repeat orders per customer and week by group and bin, and the weeks of a bin.
+
+    A bin counts once every cohort of the group has all of its weeks.
+    """
+    frame = query(
+        con,
+        f"""
+        SELECT CAST(date_trunc('{"year" if yearly else "quarter"}', cohort) AS DATE) AS acquired_in, tenure,
+            sum(repeat_orders) AS orders, sum(cohort_size) AS size, count(*) AS cells
+        FROM cohort_week WHERE firm = ? AND NOT left_censored AND tenure >= 1 GROUP BY ALL ORDER BY ALL""",
+        firm,
+    ).astype({"orders": float, "size": float})
+    frame = frame[frame["cells"] == frame.groupby("acquired_in")["cells"].transform("max")]
+    if frame.empty:
+        return [], np.zeros((0, 1)), TENURE_STEPS[0]
+    weekly = float(frame["orders"].mean())
+    step = next((s for s in TENURE_STEPS if s * weekly >= ENOUGH_ORDERS), TENURE_STEPS[-1])
+    bins = frame.assign(bin=(frame["tenure"] - 1) // step, name=_name(frame["acquired_in"], yearly))
+    sums = bins.groupby(["name", "bin"]).agg(
+        orders=("orders", "sum"), size=("size", "sum"), weeks=("bin", "size")
+    )
+    sums = sums[(sums["weeks"] == step) & (sums["size"] > 0)]
+    if sums.empty:
+        return [], np.zeros((0, 1)), step
+    table = (sums["orders"] / sums["size"]).unstack("bin")  # noqa: PD010
+    table = table.reindex(columns=range(int(max(table.columns)) + 1))
+    return list(table.index), table.to_numpy(dtype=float), step
+
+
+def _triangle(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> pd.DataFrame:
+    unit = "year" if yearly else "quarter"
+    frame = query(
+        con,
+        f"""
+        SELECT CAST(date_trunc('{unit}', cohort) AS DATE) AS acquired_in, left_censored AS censored,
+            CAST(date_trunc('{unit}', week) AS DATE) AS period, sum(CAST(sales AS DOUBLE)) AS sales,
+            sum(cohort_size) FILTER (week = cohort OR left_censored) AS born, count(DISTINCT week) AS weeks,
+            sum(repeat_orders) / nullif(sum(cohort_size), 0) AS ropc
+        FROM cohort_week WHERE firm = ? GROUP BY ALL ORDER BY ALL""",
+        firm,
+    )
+    cohort = _name(frame["acquired_in"], yearly).where(~frame["censored"].astype(bool), EARLIER)
+    return frame.assign(cohort=cohort, period=_name(frame["period"], yearly))
+
+
+def _errors(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) -> tuple[pd.DataFrame, int]:
+    """Errors at the story's origin, or at the latest before it that has weeks observed since."""
+    rows = query(
+        con,
+        "SELECT model, outcome, weeks, smape FROM accuracy WHERE firm = ? AND horizon = ? "
+        "QUALIFY origin = max(origin) OVER ()",
+        firm, FULL,
+    )  # fmt: skip
+    if rows.empty:
+        return pd.DataFrame(columns=[*OUTCOMES, "rank"]), 0
+    table = rows.pivot_table(index="model", columns="outcome", values="smape", dropna=False)
+    table = table.reindex(columns=list(OUTCOMES)).sort_values("total_sales", kind="stable")
+    return table.assign(rank=table["total_sales"].rank(method="min")), int(rows["weeks"].max())
+
+
+def _early_change(con: duckdb.DuckDBPyConnection, firm: str, as_of: date) -> float | None:
+    """By cohorts whose first weeks had passed at `as_of`: no later knowledge enters."""
+    newest = as_of - timedelta(weeks=EARLY_WEEKS - 1)
+    [(cohorts, recent, before)] = con.execute(
+        f"""
+        WITH cohort AS (
+            SELECT cohort, cohort > $newest - INTERVAL {7 * SEASON} DAY AS recent,
+                sum(repeat_orders) AS orders, max(cohort_size) AS size
+            FROM cohort_week
+            WHERE firm = $firm AND NOT left_censored AND tenure < {EARLY_WEEKS} AND week <= $as_of
+                AND cohort <= $newest AND cohort > $newest - INTERVAL {14 * SEASON} DAY
+            GROUP BY cohort)
+        SELECT count(*), sum(orders) FILTER (recent) / nullif(sum(size) FILTER (recent), 0),
+            sum(orders) FILTER (NOT recent) / nullif(sum(size) FILTER (NOT recent), 0)
+        FROM cohort""",
+        {"firm": firm, "as_of": as_of, "newest": newest},
+    ).fetchall()
+    if cohorts < 1.9 * SEASON or not recent or not before:
+        return None
+    return 100 * (float(recent) / float(before) - 1)
+
+
+def _acquired(observed: pd.DataFrame, as_of: pd.Timestamp) -> tuple[float, float]:
+    past = observed.loc[observed["week"] <= as_of, "acquired"].to_numpy(dtype=float)
+    if len(past) < 2 * SEASON:
+        return 0.0, 0.0
+    return float(past[-SEASON:].sum()), float(past[-2 * SEASON : -SEASON].sum())

@@ -1,0 +1,50 @@
+"""The report: one page for the panel and one for each firm, every page a file that needs no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+
+from cbmt_core.atomic import write_text
+from cbmt_core.report.firm_data import gather_layers
+from cbmt_core.report.firm_page import firm_context
+from cbmt_core.report.panel_page import panel_context
+from cbmt_core.report.rows import query, records
+from cbmt_core.report.story import stories
+
+__all__ = ["write_report"]
+
+
+def write_report(
+    con: duckdb.DuckDBPyConnection, folder: Path, on_page: Callable[[Path], None] | None = None
+) -> list[Path]:
+    """Write `index.html` and `firms/<slug>.html` below `folder` from the published tables on `con`.
+
+    Pages are replaced one by one; `on_page` hears of each. Pages of firms that are gone are deleted.
+    """
+    templates = Environment(
+        loader=PackageLoader("cbmt_core.report"), autoescape=select_autoescape(["html"]), undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    firms = query(con, "SELECT * FROM firm ORDER BY firm")
+    told = stories(con)
+    gather_layers(con, told.values())
+    (folder / "firms").mkdir(parents=True, exist_ok=True)
+    written = []
+
+    def write(path: Path, template: str, context: dict[str, object]) -> None:
+        write_text(path, templates.get_template(template).render(context))
+        written.append(path)
+        if on_page is not None:
+            on_page(path)
+
+    for firm in records(firms):
+        context = firm_context(con, firm, told.get(firm["firm"]))
+        write(folder / "firms" / f"{firm['slug']}.html", "firm.html", context)
+    write(folder / "index.html", "panel.html", panel_context(con, firms, told))
+    for old in set((folder / "firms").glob("*.html")) - set(written):
+        old.unlink()
+    return written

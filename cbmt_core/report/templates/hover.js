@@ -1,0 +1,94 @@
+(() => {
+  const box = document.body.appendChild(Object.assign(document.createElement("div"), { className: "tip", hidden: true }));
+  box.setAttribute("role", "status");
+  const minus = "\u2212";
+  const write = (v, f) => {
+    const size = Math.abs(v), sign = v < 0 ? minus : "";
+    if (f.digits !== null) {
+      return sign + f.prefix + size.toLocaleString("en-US", { minimumFractionDigits: f.digits, maximumFractionDigits: f.digits }) + f.suffix;
+    }
+    const [step, name] = [[1e12, "T"], [1e9, "B"], [1e6, "M"], [1e3, "K"]].find(([s]) => size >= s * 0.9995) || [1, ""];
+    const scaled = size / step;
+    const digits = scaled >= 99.95 || (step === 1 && !(size > 0 && size < 9.995)) ? 0 : scaled >= 9.995 ? 1 : 2;
+    return sign + f.prefix + scaled.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits }) + name + f.suffix;
+  };
+  const place = (x, y) => {
+    box.hidden = false;
+    const { width, height } = box.getBoundingClientRect();
+    box.style.left = Math.max(4, x + 18 + width > innerWidth ? x - width - 18 : x + 18) + "px";
+    box.style.top = Math.max(4, Math.min(y - height / 2, innerHeight - height - 4)) + "px";
+  };
+  const row = (name, value, colour, strong) => {
+    const line = box.appendChild(document.createElement("div"));
+    if (strong) line.className = "sum";
+    const swatch = line.appendChild(document.createElement("i"));
+    swatch.style.background = colour || "transparent";
+    line.appendChild(document.createElement("span")).textContent = name;
+    line.appendChild(document.createElement("b")).textContent = value;
+  };
+  const heading = (text) => {
+    box.replaceChildren(Object.assign(document.createElement("strong"), { textContent: text }));
+  };
+  const NS = "http://www.w3.org/2000/svg";
+  const element = (svg, tag, attributes) => {
+    const made = svg.appendChild(document.createElementNS(NS, tag));
+    for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+    return made;
+  };
+  document.querySelectorAll("svg.chart + script").forEach((script) => {
+    const svg = script.previousElementSibling, data = JSON.parse(script.textContent);
+    let at = data.x.length - 1, marks = [];
+    const clear = () => { marks.forEach((m) => m.remove()); marks = []; box.hidden = true; };
+    const show = (k) => {
+      clear();
+      at = Math.max(0, Math.min(k, data.x.length - 1));
+      const x = data.x[at], [low, high, y0, y1] = data.y;
+      marks.push(element(svg, "line", { x1: x, x2: x, y1: data.box[0], y2: data.box[1], class: "cross" }));
+      heading(data.labels[at]);
+      const known = data.series.filter((s) => s.values[at] !== null && s.values[at] !== undefined);
+      if (data.total) {
+        const stacked = known.filter((s) => !s.dot);
+        if (stacked.length) row(data.total, write(stacked.reduce((sum, s) => sum + s.values[at], 0), data.format), null, true);
+      }
+      known.slice().reverse().forEach((s) => {
+        row(s.name, write(s.values[at], data.format), s.colour);
+        if (s.dot) {
+          const y = y0 + ((s.values[at] - low) / (high - low)) * (y1 - y0);
+          marks.push(element(svg, "circle", { cx: x, cy: y, r: 3.5, fill: s.colour, class: "dot" }));
+        }
+      });
+      const from = svg.getScreenCTM();
+      place(from.a * x + from.e, from.d * (data.box[0] + data.box[1]) / 2 + from.f);
+    };
+    svg.addEventListener("pointermove", (event) => {
+      const from = svg.getScreenCTM(), x = (event.clientX - from.e) / from.a;
+      let best = 0;
+      data.x.forEach((p, k) => { if (Math.abs(p - x) < Math.abs(data.x[best] - x)) best = k; });
+      show(best);
+    });
+    svg.addEventListener("keydown", (event) => {
+      const step = { ArrowLeft: -1, ArrowRight: 1, PageUp: -13, PageDown: 13 }[event.key];
+      if (step) { event.preventDefault(); show(at + step); }
+      if (event.key === "Escape") clear();
+    });
+    svg.addEventListener("pointerleave", clear);
+    svg.addEventListener("blur", clear);
+  });
+  document.querySelectorAll("[data-tip]").forEach((mark) => {
+    mark.addEventListener("pointermove", (event) => {
+      const [title, ...lines] = mark.dataset.tip.split("\n");
+      heading(title);
+      lines.forEach((line) => { const [name, value] = line.split("\t"); row(name, value || "", null); });
+      place(event.clientX, event.clientY);
+    });
+    mark.addEventListener("pointerleave", () => { box.hidden = true; });
+  });
+  const filter = document.querySelector("input[data-filter]");
+  if (filter) {
+    const rows = [...document.querySelectorAll(filter.dataset.filter + " tbody tr")];
+    filter.addEventListener("input", () => {
+      const wanted = filter.value.toLowerCase();
+      rows.forEach((line) => { line.hidden = !line.textContent.toLowerCase().includes(wanted); });
+    });
+  }
+})();
