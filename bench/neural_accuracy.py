@@ -1,7 +1,8 @@
 """Holdout accuracy of networks and their rivals on simulated firms, one result a line, resumable.
 
 `python bench/neural_accuracy.py results.jsonl [firms] [profile] [model ...]` runs what the file does not
-hold yet, firm by firm in an order of no meaning, so that a part of it is a fair sample; `python bench/neural_accuracy.py results.jsonl` prints what it holds.
+hold yet, firm by firm in an order of no meaning, so that a part of it is a fair sample;
+`python bench/neural_accuracy.py results.jsonl` prints what it holds.
 """
 
 from __future__ import annotations

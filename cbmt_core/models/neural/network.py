@@ -266,8 +266,12 @@ class _Dropout:
     def mask(self, shape: torch.Size) -> Tensor | None:
         if self.generator is None or self.rate == 0.0:
             return None
-        keep = 1.0 - self.rate
-        return torch.empty(shape).bernoulli_(keep, generator=self.generator).div_(keep)
+        # One random byte an entry, eight at a time: rates are in steps of 1/256.
+        count, cut = shape.numel(), round(256 * self.rate)
+        words = torch.empty(-(-count // 8), dtype=torch.int64)
+        words.random_(-(2**63), None, generator=self.generator)
+        kept = words.view(torch.uint8)[:count] >= cut
+        return kept.view(shape).to(torch.float32).mul_(256 / (256 - cut))
 
     def __call__(self, x: Tensor) -> Tensor:
         mask = self.mask(x.shape)
