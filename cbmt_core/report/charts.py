@@ -12,7 +12,7 @@ import numpy.typing as npt
 from markupsafe import Markup
 
 from cbmt_core.report.numbers import Money, count, day, points, short, value
-from cbmt_core.report.svg import BLUE, GREEN, GREY, INK, ORANGE, Canvas, Series, shades, ticks
+from cbmt_core.report.svg import BLUE, GREY, INK, ORANGE, Canvas, Series, shades, ticks
 from cbmt_core.report.words import Bridge
 
 __all__ = [
@@ -87,7 +87,7 @@ def layers(
     series = [Series(layer.name, c, np.where(layer.values > 0, layer.values, np.nan), dot=False)
               for layer, c in zip(stack, colours, strict=True)]  # fmt: skip
     series.append(Series("realised", INK, shown))
-    canvas.crosshair(x, _week_labels(weeks, origin), series, y, money.prefix, total="all layers")
+    canvas.crosshair(x, _week_labels(weeks, origin), series, y, money.prefix, total="sum of the layers")
     return canvas.svg()
 
 
@@ -339,21 +339,20 @@ def dots(
 
 @dataclass(frozen=True)
 class Mark:
-    """A firm in the scatter plot."""
+    """A firm in the scatter plot, and the row of the page's list that tells about it."""
 
     x: float
     y: float
     name: str
-    tip: str
-    link: str
+    row: int
 
 
 def scatter(
     title: str, marks: Sequence[Mark], x_name: str, y_name: str, told_y: Callable[[float], str]
 ) -> Markup:
-    """Points on two logarithmic axes, each a link."""
+    """Points on two logarithmic axes."""
     canvas = Canvas(
-        HALF, 330, title, f"{len(marks)} points: {x_name} across, {y_name} up.", bottom=38, left=58
+        HALF, 340, title, f"{len(marks)} points: {x_name} across, {y_name} up.", bottom=38, left=58, top=20
     )
     x = canvas.x(*_decades([mark.x for mark in marks]), log=True)
     y = canvas.y(*_decades([mark.y for mark in marks]), log=True)
@@ -363,12 +362,10 @@ def scatter(
         canvas.line(x(tick), top, x(tick), bottom)
         canvas.text(x(tick), bottom + 15, short(tick, trim=True), "middle")
     canvas.text((left + right) / 2, bottom + 32, x_name, "middle", "axis light")
+    canvas.text(left, top - 4, y_name, "start", "axis light")
     size = 5.0 if len(marks) <= 100 else 3.5
     for mark in marks:
-        canvas.parts.append(f'<a href="{mark.link}">')
-        canvas.add("circle", cx=x(mark.x), cy=y(mark.y), r=size, fill=GREEN, fill_opacity="0.7", class_="mark",
-                   data_tip=mark.tip)  # fmt: skip
-        canvas.parts.append("</a>")
+        canvas.add("circle", cx=x(mark.x), cy=y(mark.y), r=size, class_="mark point", data_row=mark.row)
         if len(marks) <= NAMED:
             before = x(mark.x) > (left + right) / 2
             canvas.text(

@@ -67,6 +67,13 @@ def gather_layers(con: duckdb.DuckDBPyConnection, stories: Iterable[Story]) -> N
     them every time.
     """
     told = pd.DataFrame([(s.firm, s.model, s.origin) for s in stories], columns=["firm", "model", "origin"])
+    if told.empty:
+        # A file without forecasts has no relation of the cohorts' forecasts either.
+        con.execute(
+            "CREATE OR REPLACE TEMP TABLE report_layer "
+            "(firm VARCHAR, acquired_in DATE, censored BOOLEAN, week DATE, sales DOUBLE)"
+        )
+        return
     con.register("report_story", told)
     con.execute("""
         CREATE OR REPLACE TEMP TABLE report_layer AS

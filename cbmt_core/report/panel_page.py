@@ -67,9 +67,10 @@ def panel_context(
         "outcomes": OUTCOME_NAMES,
         "ranks": _ranks(total, reference),
         "horizons": _horizons(horizon, colours, reference),
-        "legend": [(label(model), colour) for model, colour in colours.items()],
+        "legend": [(label(model), colours[model]) for model in dict.fromkeys(horizon["model"])],
         "industries": _industries(industry, colours),
-        "scatter": _scatter(whole),
+        "industry_legend": [(label(model), colours[model]) for model in dict.fromkeys(industry["model"])],
+        "scatter": _scatter(firms),
         "mixed": len(set(whole["currency"])) > 1,
         "statistics": _statistics(con),
         "bridge": _bridge_mae(con, reference),
@@ -115,7 +116,7 @@ def headline(total: pd.DataFrame) -> str:
     first = f"{label(mean['model'])} forecasts sales best: off by {percent(mean['mean'])} in an average week"
     if mean["model"] == median["model"]:
         return f"{first}, and best for the median firm too"
-    return f"{first}; for the median firm it is {label(median['model'])}"
+    return f"{first}; for the median firm {label(median['model'])} does"
 
 
 def _lead(full: pd.DataFrame, total: pd.DataFrame, reference: str | None) -> list[str]:
@@ -247,29 +248,15 @@ def _industries(rows: pd.DataFrame, colours: Mapping[str, str]) -> Markup | None
 
 def _scatter(firms: pd.DataFrame) -> Markup | None:
     marks = [
-        charts.Mark(
-            float(row["customers"]),
-            float(row["sales"]),
-            str(row["firm"]),
-            _tip(row, Money(row["currency"])),
-            link(row["slug"]),
-        )
-        for row in records(firms)
-        if row["customers"] > 0 and row["sales"] > 0 and row["orders"] > 0
+        charts.Mark(float(row["customers"]), float(row["sales"]), row["firm"], k)
+        for k, row in enumerate(records(firms))
+        if row["segment"] is None and row["customers"] > 0 and row["sales"] > 0
     ]
     if not marks:
         return None
     codes = list(firms["currency"].unique())
     told = Money(codes[0]).axis if len(codes) == 1 else partial(short, trim=True)
     return charts.scatter("Firms by customers and sales", marks, "customers", "sales", told)
-
-
-def _tip(firm: Mapping[str, Any], money: Money) -> str:
-    sales = float(firm["sales"])
-    return (
-        f"{firm['firm']}\nCustomers\t{count(firm['customers'])}\nSales\t{money.short(sales)}\n"
-        f"Average order\t{money.price(sales / firm['orders'])}"
-    )
 
 
 def _statistics(con: duckdb.DuckDBPyConnection) -> list[tuple[str, list[str]]]:

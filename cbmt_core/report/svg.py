@@ -51,7 +51,7 @@ def ticks(low: float, high: float, number: int = 5) -> list[float]:
         return [low]
     raw = (high - low) / max(number, 1)
     magnitude = 10.0 ** math.floor(math.log10(raw))
-    step = next((m * magnitude for m in (1, 2, 5, 10) if m * magnitude >= raw), 10 * magnitude)
+    step = next((m * magnitude for m in (1, 2, 5, 10) if m * magnitude >= 0.75 * raw), 10 * magnitude)
     first = math.ceil(low / step - 1e-9)
     return [k * step for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
@@ -136,17 +136,17 @@ class Canvas:
     def path(
         self, xs: Sequence[float], ys: Sequence[float], colour: str, width: float = 1.5, **more: object
     ) -> None:
-        """A line through the points; it breaks where y is not finite."""
-        text, pen = [], "M"
+        """A line through the points; it breaks where y is not finite, and a point alone is a dot."""
+        runs: list[list[str]] = [[]]
         for x, y in zip(xs, ys, strict=True):
             if math.isfinite(y):
-                text.append(f"{pen}{_number(x)},{_number(y)}")
-                pen = "L"
-            else:
-                pen = "M"
-        if text:
-            self.add("path", d="".join(text), fill="none", stroke=colour, stroke_width=width,
-                     stroke_linejoin="round", **more)  # fmt: skip
+                runs[-1].append(f"{_number(x)},{_number(y)}")
+            elif runs[-1]:
+                runs.append([])
+        drawn = "".join("M" + ("L".join(run) if len(run) > 1 else f"{run[0]}h0") for run in runs if run)
+        if drawn:
+            self.add("path", d=drawn, fill="none", stroke=colour, stroke_width=width, stroke_linejoin="round",
+                     stroke_linecap="round", **more)  # fmt: skip
 
     def area(
         self, xs: Sequence[float], low: Sequence[float], high: Sequence[float], colour: str, **more: object

@@ -74,6 +74,19 @@
     svg.addEventListener("pointerleave", clear);
     svg.addEventListener("blur", clear);
   });
+  const list = document.querySelectorAll("#firms tbody tr");
+  document.querySelectorAll("[data-row]").forEach((mark) => {
+    const cells = list[mark.dataset.row].cells;
+    mark.addEventListener("pointermove", (event) => {
+      heading(cells[0].textContent);
+      row("Customers", cells[2].textContent);
+      row("Sales", cells[3].textContent);
+      row(cells[4].textContent, "");
+      place(event.clientX, event.clientY);
+    });
+    mark.addEventListener("pointerleave", () => { box.hidden = true; });
+    mark.addEventListener("click", () => cells[0].firstElementChild.click());
+  });
   document.querySelectorAll("[data-tip]").forEach((mark) => {
     mark.addEventListener("pointermove", (event) => {
       const [title, ...lines] = mark.dataset.tip.split("\n");

@@ -1,0 +1,87 @@
+"""A small published file: simulated firms with forecasts, errors, bridges and exhibits, as the pipeline makes it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple
+
+import duckdb
+import pandas as pd
+from evaluation_tables import fill, forecasts
+
+from cbmt_core.bridge import BridgeWindows, bridge_errors, bridge_table
+from cbmt_core.design import StudyDesign
+from cbmt_core.evaluation import Relations, accuracy, compare, failures, whole_firms
+from cbmt_core.exhibits import EXHIBITS, exhibits, gather
+from cbmt_core.names import slug_sql
+from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, Table
+from cbmt_core.simulate import Economy, sample_cohorts
+
+__all__ = ["MODELS", "publish"]
+
+MODELS = ("cohort_glm", "gls_v1", "seasonal_naive")
+
+
+def publish(
+    con: duckdb.DuckDBPyConnection,
+    names: Sequence[str],
+    *,
+    models: Sequence[str] = MODELS,
+    currency: str = "USD",
+    scale: float = 0.02,
+) -> StudyDesign:
+    """Fill `con` with every relation that the report reads."""
+    economy = Economy(firms=len(names), scale=scale, seed=5)
+    panels = []
+    for name, spec in zip(names, economy.specs(), strict=True):
+        panel = sample_cohorts(economy, spec).panel()
+        object.__setattr__(panel, "firm", name)
+        panels.append(panel)
+    design = economy.design
+    fill(con, panels, [run for panel in panels for run in forecasts(panel, models)])
+    con.execute(
+        f"""
+        CREATE OR REPLACE TABLE firm AS
+        SELECT firm, {slug_sql("firm")} AS slug, NULL::VARCHAR AS parent, NULL::VARCHAR AS segment,
+            CASE WHEN firm = $first THEN NULL ELSE 'Shops' END AS industry,
+            $currency AS currency, 'UTC' AS timezone, min(week) AS first_week, max(week) AS last_week,
+            sum(cohort_size) FILTER (tenure = 0 OR left_censored AND tenure = 1)::BIGINT AS customers,
+            sum(orders)::BIGINT AS orders, sum(sales)::DECIMAL(18,4) AS sales, 7 AS washout_orders,
+            70 AS washout_sales, 0 AS unfinished_orders, 0 AS unfinished_sales,
+            coalesce(any_value(cohort_size) FILTER (left_censored), 0) AS left_censored_customers,
+            sum(sales) FILTER (left_censored)::DOUBLE / sum(sales)::DOUBLE AS left_censored_share,
+            sum(orders)::BIGINT + 3 AS rows_in, sum(orders)::BIGINT AS rows_used, 3 AS rows_quarantined
+        FROM cohort_week GROUP BY firm""",
+        {"first": names[0], "currency": currency},
+    )
+    _store(con, TABLES["quarantine"], _quarantine(names[0]))
+    errors = accuracy(con, Relations())
+    firms = whole_firms(con, Relations())
+    bridge = bridge_table(con, Relations(), BridgeWindows.of(design))
+    told = bridge_errors(bridge, firms, resamples=20)
+    for name, frame in {
+        "accuracy": errors,
+        "accuracy_failure": failures(con, Relations(), errors, design.origin),
+        "accuracy_summary": compare(errors, firms, resamples=20),
+        "bridge": bridge,
+        "bridge_mae": told.mae,
+        "bridge_method": told.methods,
+    }.items():
+        _store(con, TABLES[name], frame)
+    for name, frame in exhibits(gather(con, Relations(), design, errors, bridge)).items():
+        _store(con, EXHIBITS[name].table, frame)
+    windows = [(n, w.first, w.last, len(w)) for n, w in (("holdout", design.holdout),)]
+    _store(con, STUDY, pd.DataFrame([astuple(design)], columns=STUDY.column_names))
+    _store(con, STUDY_WINDOW, pd.DataFrame(windows, columns=STUDY_WINDOW.column_names))
+    return design
+
+
+def _quarantine(firm: str) -> pd.DataFrame:
+    rows = [(firm, "shop", "a.csv", k, "bad_<amount>", "x", None) for k in range(3)]
+    return pd.DataFrame(rows, columns=TABLES["quarantine"].column_names)
+
+
+def _store(con: duckdb.DuckDBPyConnection, table: Table, frame: pd.DataFrame) -> None:
+    con.register("rows", frame.reindex(columns=table.column_names))
+    con.execute(f"CREATE OR REPLACE TABLE {table.name} AS SELECT {table.select()} FROM rows")
+    con.unregister("rows")
