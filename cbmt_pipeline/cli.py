@@ -304,6 +304,9 @@ def run(
             evaluated = run_assets(project, ["accuracy", "bridge", "exhibits"])
             outcomes.append(evaluated)
         published = run_assets(project, ["warehouse"])
+    if published.success:
+        with console.status("writing the report"):
+            outcomes.append(run_assets(project, ["report"]))
     failures = [o.failure for o in outcomes if not o.success]
     for failure in failures:
         console.print(f"[red]{failure}[/red]")
@@ -350,6 +353,7 @@ def _print_made(project: Project, seconds: float) -> None:
         console.print(table)
     console.print(f"\nmade in {seconds:.0f} s")
     console.print(f"  DuckDB file  {project.warehouse}   (open it read-only: duckdb -readonly)")
+    console.print(f"  report       {project.report}   (open it in a browser)")
     console.print("  UI           cbmt ui, then http://127.0.0.1:3000")
 
 

@@ -53,6 +53,11 @@ class Project:
         return self.data / "cbmt.duckdb"
 
     @property
+    def report(self) -> Path:
+        """The report's first page."""
+        return self.data / "report" / "index.html"
+
+    @property
     def dagster_home(self) -> Path:
         return self.data / "dagster"
 

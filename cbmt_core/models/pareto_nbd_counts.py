@@ -142,7 +142,7 @@ def _log_mean(theta: Floats, counts: CohortCounts) -> tuple[Floats, Floats, Floa
     small = np.abs(z) < 1e-5
     safe = np.where(small, 1.0, z)
     log_phi = np.where(small, z / 2.0, np.log(np.expm1(safe) / safe))
-    slope = np.where(small, 0.5 + z / 12.0, 1.0 / -np.expm1(-safe) - 1.0 / safe)
+    slope = np.where(small, 0.5 + z / 12.0, 1.0 / -np.expm1(np.minimum(-safe, 700.0)) - 1.0 / safe)
     log_survived = s * theta[2] + (1.0 - s) * np.log(low) + np.log(width) + log_phi
     by_s = s * (theta[2] - np.log(low) - slope * width)
     width_by_beta = 1.0 / high - 1.0 / low

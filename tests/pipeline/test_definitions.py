@@ -37,6 +37,7 @@ def test_the_graph_is_the_one_written_here() -> None:
             "quarantine",
             "transactions",
         ],
+        "report": ["warehouse"],
     }
 
 
