@@ -23,11 +23,11 @@ class Profile:
 
 PROFILES: dict[str, Profile] = {
     "smoke": Profile(Stages(random=1), steps=12, batch=32, members=1, direct_steps=4),
-    "quick": Profile(Stages(random=2, grid=1), steps=100, batch=96, members=3, direct_steps=120),
+    "quick": Profile(Stages(random=2), steps=150, batch=64, members=3, direct_steps=120),
     "standard": Profile(
-        Stages(random=8, grid=4, refined=4), steps=240, batch=128, members=3, direct_steps=400
+        Stages(random=6, grid=3, refined=3), steps=300, batch=64, members=5, direct_steps=300
     ),
     "paper": Profile(
-        Stages(random=32, grid=16, refined=16), steps=600, batch=128, members=5, direct_steps=1000
+        Stages(random=32, grid=16, refined=16), steps=600, batch=96, members=8, direct_steps=1000
     ),
 }
