@@ -53,25 +53,33 @@ def layer_colours(stack: Sequence[Layer]) -> list[str]:
 
 
 def layers(
-    weeks: Sequence[date], stack: Sequence[Layer], actual: Floats, origin: int | None, money: Money
+    weeks: Sequence[date],
+    stack: Sequence[Layer],
+    actual: Floats,
+    forecast: Floats,
+    origin: int | None,
+    money: Money,
 ) -> Markup:
     """Weekly sales stacked by quarter of acquisition; weeks after number `origin` are a forecast.
 
-    `actual` is what was sold; it is drawn where it can be compared with the forecast.
+    `actual` is what was sold; it is drawn where it can be compared with the forecast. `forecast` is the
+    forecast of all sales; it is drawn where no layers are forecast.
     """
     canvas = Canvas(
         WIDE, 330, "Weekly sales by quarter of acquisition",
         "Stacked areas, oldest customers at the bottom; after the forecast origin the areas are a forecast.",
     )  # fmt: skip
     values = np.array([layer.values for layer in stack]) if stack else np.zeros((1, len(weeks)))
-    top = float(np.nanmax([np.nanmax(values.sum(axis=0)), np.nanmax(np.nan_to_num(actual))]))
+    top = max(float(np.nan_to_num(part).max()) for part in (values.sum(axis=0), actual, forecast))
     x, y = canvas.x(0, len(weeks) - 1), canvas.y(0, 1.06 * top if top > 0 else 1)
     canvas.y_axis(y, money.axis)
     colours = layer_colours(stack)
     edges = np.vstack([np.zeros(len(weeks)), np.cumsum(values, axis=0)])
     last = len(weeks) - 1 if origin is None else origin
+    layered = bool(values[:, last + 1 :].any())
     for k, colour in enumerate(colours):
-        for piece, opacity in ((range(last + 1), None), (range(last, len(weeks)), "0.6")):
+        after = range(last, len(weeks)) if layered else range(0)
+        for piece, opacity in ((range(last + 1), None), (after, "0.6")):
             sold = [t for t in piece if values[k, max(0, t - 1) : t + 2].any()]
             used = range(sold[0], sold[-1] + 1) if sold else ()
             if len(used) > 1:
@@ -81,11 +89,16 @@ def layers(
                 )  # fmt: skip
     shown = actual.copy()
     shown[:last] = np.nan
-    canvas.path([x(t) for t in range(len(weeks))], [y(v) for v in shown], INK, 1.4)
+    at = [x(t) for t in range(len(weeks))]
+    if not layered:
+        canvas.path(at, [y(v) for v in forecast], ORANGE, 2)
+    canvas.path(at, [y(v) for v in shown], INK, 1.4)
     _origin(canvas, x, origin, len(weeks))
     canvas.x_years(x, weeks)
     series = [Series(layer.name, c, np.where(layer.values > 0, layer.values, np.nan), dot=False)
               for layer, c in zip(stack, colours, strict=True)]  # fmt: skip
+    if not layered:
+        series.append(Series("forecast", ORANGE, forecast))
     series.append(Series("realised", INK, shown))
     canvas.crosshair(x, _week_labels(weeks, origin), series, y, money.prefix, total="sum of the layers")
     return canvas.svg()

@@ -26,6 +26,8 @@ EARLY_WEEKS = 13
 TENURE_STEPS = (4, 8, 13)
 ENOUGH_ORDERS = 60
 """Repeat orders that a point of a tenure curve should rest on, on average; the step is chosen by it."""
+ENOUGH_CUSTOMERS = 50
+"""Customers below whom a year's cohorts say nothing about their quality."""
 MOST_QUARTERS = 22
 """Cohorts of longer histories are grouped by year."""
 EARLIER = "earlier"
@@ -110,7 +112,7 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
     )
     yearly = cells["acquired_in"].nunique() > MOST_QUARTERS
     as_of = index[-1 if origin is None else origin]
-    errors, checked = _errors(con, firm, story)
+    errors, checked = _errors(con, firm)
     cohorts, tenure, step = _tenure(con, firm, yearly)
     return FirmData(
         weeks=[day.date() for day in index],
@@ -126,7 +128,10 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
         errors=errors,
         checked_weeks=checked,
         failed=query(
-            con, "SELECT model, reason FROM model_fit WHERE firm = ? AND NOT succeeded ORDER BY model", firm
+            con,
+            "SELECT model, reason FROM model_fit WHERE firm = ? "
+            "QUALIFY NOT succeeded AND origin = max(origin) OVER (PARTITION BY model) ORDER BY model",
+            firm,
         ),
         quarantined=query(
             con,
@@ -134,7 +139,7 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
             "WHERE firm = ? GROUP BY reason ORDER BY rows DESC",
             firm,
         ),
-        early_change=_early_change(con, firm, as_of.date()),
+        early_change=_early_change(con, firm, index[0].date(), as_of.date()),
         acquired=_acquired(observed, as_of),
     )
 
@@ -220,14 +225,15 @@ def _triangle(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> pd.Dat
     return frame.assign(cohort=cohort, period=_name(frame["period"], yearly))
 
 
-def _errors(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) -> tuple[pd.DataFrame, int]:
-    """Errors at the story's origin, or at the latest before it that has weeks observed since."""
+def _errors(con: duckdb.DuckDBPyConnection, firm: str) -> tuple[pd.DataFrame, int]:
+    """Errors at the origin with most weeks observed since, the latest of those."""
     rows = query(
         con,
-        "SELECT model, outcome, weeks, smape FROM accuracy WHERE firm = ? AND horizon = ? "
-        "QUALIFY origin = max(origin) OVER ()",
-        firm, FULL,
-    )  # fmt: skip
+        "SELECT model, outcome, weeks, smape FROM accuracy WHERE firm = $1 AND horizon = $2 AND origin = "
+        "(SELECT origin FROM accuracy WHERE firm = $1 GROUP BY origin ORDER BY max(weeks) DESC, origin DESC LIMIT 1)",
+        firm,
+        FULL,
+    )
     if rows.empty:
         return pd.DataFrame(columns=[*OUTCOMES, "rank"]), 0
     table = rows.pivot_table(index="model", columns="outcome", values="smape", dropna=False)
@@ -235,26 +241,23 @@ def _errors(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) -> t
     return table.assign(rank=table["total_sales"].rank(method="min")), int(rows["weeks"].max())
 
 
-def _early_change(con: duckdb.DuckDBPyConnection, firm: str, as_of: date) -> float | None:
+def _early_change(con: duckdb.DuckDBPyConnection, firm: str, first_week: date, as_of: date) -> float | None:
     """By cohorts whose first weeks had passed at `as_of`: no later knowledge enters."""
     newest = as_of - timedelta(weeks=EARLY_WEEKS - 1)
-    [(cohorts, recent, before)] = con.execute(
-        f"""
-        WITH cohort AS (
-            SELECT cohort, cohort > $newest - INTERVAL {7 * SEASON} DAY AS recent,
-                sum(repeat_orders) AS orders, max(cohort_size) AS size
-            FROM cohort_week
-            WHERE firm = $firm AND NOT left_censored AND tenure < {EARLY_WEEKS} AND week <= $as_of
-                AND cohort <= $newest AND cohort > $newest - INTERVAL {14 * SEASON} DAY
-            GROUP BY cohort)
-        SELECT count(*), sum(orders) FILTER (recent) / nullif(sum(size) FILTER (recent), 0),
-            sum(orders) FILTER (NOT recent) / nullif(sum(size) FILTER (NOT recent), 0)
-        FROM cohort""",
-        {"firm": firm, "as_of": as_of, "newest": newest},
-    ).fetchall()
-    if cohorts < 1.9 * SEASON or not recent or not before:
+    year, two_years = (newest - timedelta(weeks=years * SEASON) for years in (1, 2))
+    if first_week > two_years + timedelta(weeks=1):
         return None
-    return 100 * (float(recent) / float(before) - 1)
+    found = con.execute(
+        """
+        SELECT cohort > $year AS recent, sum(repeat_orders) AS orders,
+            sum(cohort_size) FILTER (tenure = 0) AS customers
+        FROM cohort_week
+        WHERE firm = $firm AND NOT left_censored AND tenure < $weeks AND cohort <= $newest AND cohort > $two_years
+        GROUP BY ALL""",
+        {"firm": firm, "newest": newest, "year": year, "two_years": two_years, "weeks": EARLY_WEEKS},
+    ).fetchall()
+    rates = {recent: float(orders / n) for recent, orders, n in found if n >= ENOUGH_CUSTOMERS and orders > 0}
+    return 100 * (rates[True] / rates[False] - 1) if len(rates) == 2 else None
 
 
 def _acquired(observed: pd.DataFrame, as_of: pd.Timestamp) -> tuple[float, float]:

@@ -146,9 +146,8 @@ def _sentence(text: str) -> str:
 
 
 def _layers(data: FirmData, money: Money) -> Markup:
-    return charts.layers(
-        data.weeks, data.layers, data.observed["sales"].to_numpy(dtype=float), data.origin, money
-    )
+    actual, forecast = (frame["sales"].to_numpy(dtype=float) for frame in (data.observed, data.forecast))
+    return charts.layers(data.weeks, data.layers, actual, forecast, data.origin, money)
 
 
 def _drivers(data: FirmData, money: Money) -> list[tuple[str, str, Markup]]:

@@ -51,7 +51,7 @@ def panel_context(
     colours = _colours([*horizon["model"], *industry["model"]], reference)
     failed = query(
         con,
-        "SELECT model, reason, count(*) AS firms, min(firm) AS example FROM model_fit WHERE NOT succeeded "
+        "SELECT model, reason, count(DISTINCT firm) AS firms, min(firm) AS example FROM model_fit WHERE NOT succeeded "
         "GROUP BY ALL ORDER BY firms DESC, model, reason",
     )
     whole = firms[firms["segment"].isna()]
