@@ -358,6 +358,7 @@ class Mark:
     y: float
     name: str
     row: int
+    colour: str
 
 
 def scatter(
@@ -378,7 +379,15 @@ def scatter(
     canvas.text(left, top - 4, y_name, "start", "axis light")
     size = 5.0 if len(marks) <= 100 else 3.5
     for mark in marks:
-        canvas.add("circle", cx=x(mark.x), cy=y(mark.y), r=size, class_="mark point", data_row=mark.row)
+        canvas.add(
+            "circle",
+            cx=x(mark.x),
+            cy=y(mark.y),
+            r=size,
+            fill=mark.colour,
+            class_="mark point",
+            data_row=mark.row,
+        )
         if len(marks) <= NAMED:
             before = x(mark.x) > (left + right) / 2
             canvas.text(

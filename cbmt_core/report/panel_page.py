@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 import duckdb
+import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
@@ -19,13 +20,14 @@ from cbmt_core.report.firm_page import OUTCOME_NAMES
 from cbmt_core.report.numbers import Money, count, day, percent, short, value, week_end
 from cbmt_core.report.rows import query, records, table_rows
 from cbmt_core.report.story import Story, label
-from cbmt_core.report.svg import BLUE, GREY, PALETTE
+from cbmt_core.report.svg import BLUE, GREY, PALETTE, shades
 
 __all__ = ["panel_context"]
 
 FEW = 10
 """Firms below which intervals and tests say nothing and are not made."""
 MOST_FAILURES = 40
+ORDER_SHADES = 9
 SOURCE_NAMES = {
     "sales_change": "Sales change",
     "order_volume": "Repeat orders",
@@ -246,17 +248,37 @@ def _industries(rows: pd.DataFrame, colours: Mapping[str, str]) -> Markup | None
     return charts.dots("Error by industry", dots, "mean SMAPE of total sales, %; firms in brackets", left=190)
 
 
-def _scatter(firms: pd.DataFrame) -> Markup | None:
-    marks = [
-        charts.Mark(float(row["customers"]), float(row["sales"]), row["firm"], k)
+def _scatter(firms: pd.DataFrame) -> dict[str, Any] | None:
+    """Customers across, sales up, and the colour tells the average order."""
+    rows = [
+        (k, row, float(row["sales"]) / row["orders"])
         for k, row in enumerate(records(firms))
         if row["segment"] is None and row["customers"] > 0 and row["sales"] > 0
     ]
-    if not marks:
+    if not rows:
         return None
+    orders = np.log([order for _, _, order in rows])
+    spread = float(np.ptp(orders))
+    ramp = shades(ORDER_SHADES)
+    place = np.rint((orders - orders.min()) / (spread or 1.0) * (ORDER_SHADES - 1)).astype(int)
+    marks = [
+        charts.Mark(float(row["customers"]), float(row["sales"]), row["firm"], k, ramp[at])
+        for (k, row, _), at in zip(rows, place, strict=True)
+    ]
     codes = list(firms["currency"].unique())
-    told = Money(codes[0]).axis if len(codes) == 1 else partial(short, trim=True)
-    return charts.scatter("Firms by customers and sales", marks, "customers", "sales", told)
+    one = Money(codes[0]) if len(codes) == 1 else None
+    ends = [float(np.exp(end)) for end in (orders.min(), orders.max())]
+    return {
+        "chart": charts.scatter(
+            "Firms by customers and sales",
+            marks,
+            "customers",
+            "sales",
+            one.axis if one else partial(short, trim=True),
+        ),
+        "ramp": ramp,
+        "ends": [one.price(end) if one else value(end, 2) for end in ends],
+    }
 
 
 def _statistics(con: duckdb.DuckDBPyConnection) -> list[tuple[str, list[str]]]:
