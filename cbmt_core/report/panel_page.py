@@ -15,7 +15,8 @@ from markupsafe import Markup
 from cbmt_core.bridge import CONTRIBUTIONS
 from cbmt_core.evaluation import ALL_INDUSTRIES
 from cbmt_core.metrics import FULL, OUTCOMES
-from cbmt_core.report import charts, words
+from cbmt_core.report import panel_charts as charts
+from cbmt_core.report import words
 from cbmt_core.report.firm_page import OUTCOME_NAMES
 from cbmt_core.report.numbers import Money, count, day, percent, short, value, week_end
 from cbmt_core.report.rows import query, records, table_rows
