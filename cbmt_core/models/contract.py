@@ -12,7 +12,15 @@ import numpy.typing as npt
 from cbmt_core.errors import CbmtError
 from cbmt_core.panel import FirmPanel
 
-__all__ = ["CannotFit", "FitRecord", "FittedForecaster", "Forecaster", "PrimitiveForecast", "SalesForecast", "State"]
+__all__ = [
+    "CannotFit",
+    "FitRecord",
+    "FittedForecaster",
+    "Forecaster",
+    "PrimitiveForecast",
+    "SalesForecast",
+    "State",
+]
 
 Floats = npt.NDArray[np.float64]
 
