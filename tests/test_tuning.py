@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
@@ -35,8 +37,6 @@ class Bowl:
         if len(self.seen) == self.killed_at:
             raise Killed
         self.seen.append(choice)
-        import math
-
         error = (
             math.log10(choice["rate"] / 0.01) ** 2 + (choice["width"] - 0.3) ** 2 + (choice["kind"] == "b")
         )
@@ -103,8 +103,6 @@ def test_small_gain_does_not_leave_the_default() -> None:
 
 
 def test_hopeless_trials_are_pruned_and_never_chosen() -> None:
-    import optuna
-
     calls = []
 
     def objective(choice: Choice, report: Report) -> tuple[float, Mapping[str, Any]]:

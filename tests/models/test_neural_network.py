@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from torch import nn
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig
 from cbmt_core.models.neural.encoder import encoder_layer, norm
-from cbmt_core.models.neural.network import Dimensions, Network, positions
+from cbmt_core.models.neural.network import Dimensions, Network, _Dropout, positions
 from cbmt_core.models.sequence import LOOKBACK, OUTCOMES, History, Scaling, Sequences, Windows
 
 B, L, D, H, F = 5, 7, 16, 4, 24
@@ -130,8 +131,6 @@ def test_decoder_is_attention_of_the_last_week_over_the_encoder_output() -> None
         last = last + cross(normed(last)[:, None], memory, memory)[0][:, 0]
         up = torch.relu(normed(last) @ p["decoder0.up"] + p["decoder0.up_bias"])
         expected = normed(last + up @ p["decoder0.down"] + p["decoder0.down_bias"])
-        from cbmt_core.models.neural.network import _Dropout
-
         got = net._attentive(p, tokens, _Dropout(0.0, None))
     torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4)
 
@@ -146,7 +145,5 @@ def test_entity_widths_are_roots_of_the_numbers_of_levels() -> None:
 
 def test_a_trend_beyond_training_is_taken_as_the_longest_seen() -> None:
     w, _ = windows()
-    from dataclasses import replace
-
     later = replace(w, covariates=w.covariates + np.float32(5.0))
     assert float(Batch.of(later, OUTCOMES).week_covariates.max()) == 1.0

@@ -9,6 +9,7 @@ from panels import calibration, ordinary
 
 from cbmt_core.models.neural.config import LossWeights, NetworkConfig, TrainingConfig
 from cbmt_core.models.neural.loss import Objective
+from cbmt_core.models.neural.network import Network
 from cbmt_core.models.neural.training import AdamW, TrainingSet, one_thread, train
 from cbmt_core.models.sequence import OUTCOMES, Scaling
 
@@ -114,8 +115,6 @@ def test_training_visits_the_id_of_cohorts_it_has_not_seen() -> None:
 
 def test_aov_head_decays_more_and_the_backbone_learns_more_slowly() -> None:
     data, _ = small()
-    from cbmt_core.models.neural.network import Network
-
     network = Network(NetworkConfig(), data.dimensions())
     decay = network.named(network.by_part(0.01, 0.01, 0.1))
     assert float(decay["head.second"][OUTCOMES.index("V")].min()) == pytest.approx(0.1)

@@ -76,7 +76,7 @@ CANDIDATES: dict[str, Candidate] = {
 
 
 @dataclass(frozen=True)
-class Calendar:
+class SalesCalendar:
     """Covariates of a firm's weeks: a holiday indicator, trends, and the week of the year."""
 
     first_week: date
@@ -109,7 +109,7 @@ def _network(candidate: Candidate) -> Network:
 
 
 def _train(
-    candidate: Candidate, calendar: Calendar, sales: Floats, steps: int, seed: int, stops: list[int]
+    candidate: Candidate, calendar: SalesCalendar, sales: Floats, steps: int, seed: int, stops: list[int]
 ) -> Iterator[tuple[Network, Tensor]]:
     network, rng = _network(candidate), np.random.default_rng(seed)
     batch = calendar.batch(sales, np.arange(candidate.weeks, len(sales)), candidate.weeks)
@@ -127,7 +127,7 @@ def _train(
         yield network, flat
 
 
-def _walk(network: Network, flat: Tensor, calendar: Calendar, sales: Floats, horizon: int) -> Floats:
+def _walk(network: Network, flat: Tensor, calendar: SalesCalendar, sales: Floats, horizon: int) -> Floats:
     """The scaled sales of the next weeks, each forecast fed back."""
     path = sales.copy()
     p = network.named(flat)
@@ -142,7 +142,7 @@ def _walk(network: Network, flat: Tensor, calendar: Calendar, sales: Floats, hor
 class FittedDirect:
     network: Network
     flat: Tensor
-    calendar: Calendar
+    calendar: SalesCalendar
     low: float
     span: float
     sales: Floats
@@ -173,7 +173,7 @@ class FittedDirect:
         return cls(
             network=_network(CANDIDATES[v["candidate"]]),
             flat=torch.from_numpy(np.array(state.arrays["network"])),
-            calendar=Calendar(date.fromisoformat(v["first_week"]), v["country"], v["scale"]),
+            calendar=SalesCalendar(date.fromisoformat(v["first_week"]), v["country"], v["scale"]),
             low=v["low"],
             span=v["span"],
             sales=state.arrays["sales"],
@@ -194,7 +194,7 @@ class Direct:
                 NAME, panel.firm, f"it has {panel.n_weeks} weeks; at least {MIN_WEEKS} are needed"
             )
         steps = PROFILES[self.profile].direct_steps
-        calendar = Calendar(panel.first_week, panel.design.country, panel.n_weeks)
+        calendar = SalesCalendar(panel.first_week, panel.design.country, panel.n_weeks)
         with one_thread():
             found = self._search(panel, calendar, steps, seed)
             name, share = found.choice["candidate"], found.notes["share"]
@@ -207,7 +207,7 @@ class Direct:
         )
         return FittedDirect(network, flat, calendar, low, span, sales, record)
 
-    def _search(self, panel: FirmPanel, calendar: Calendar, steps: int, seed: int) -> Found:
+    def _search(self, panel: FirmPanel, calendar: SalesCalendar, steps: int, seed: int) -> Found:
         seen = panel.S[:-VALIDATION_WEEKS]
         low, span = float(seen.min()), float(np.ptp(seen)) or 1.0
         sales = (seen - low) / span
