@@ -22,7 +22,8 @@ MODULE = "cbmt_core.models.autoets"
 @pytest.fixture
 def example(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The page's module and registry line, as a reader would put them in place."""
-    code, line = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[:2]
+    code = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
+    (line,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
     path = tmp_path / "autoets.py"
     path.write_text(code)
     spec = importlib.util.spec_from_file_location(MODULE, path)
