@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from cbmt_core.metrics import OUTCOMES
 from cbmt_core.report import charts, words
+from cbmt_core.report.cohorted_panel import cohorted_panel
 from cbmt_core.report.firm_data import EARLIER, EARLY_WEEKS, FirmData, read_firm
 from cbmt_core.report.numbers import Money, count, day, month, percent, points, value, week_end
 from cbmt_core.report.rows import records, table_rows
@@ -51,6 +52,7 @@ def firm_context(
         "tenure_colours": shades(len(data.cohorts)),
         "bridges": _bridges(story, money),
         "triangle": _triangle(data, money),
+        "panel": cohorted_panel(con, firm["firm"], money),
         "outcomes": OUTCOME_NAMES,
         "errors": table_rows(data.errors, OUTCOMES, 1, story.model if story else None),
         "checked_weeks": data.checked_weeks,

@@ -7,7 +7,9 @@ from published import publish
 
 from cbmt_core import duck
 from cbmt_core.report import write_report
+from cbmt_core.report.cohorted_panel import cohorted_panel
 from cbmt_core.report.firm_data import EARLY_WEEKS, gather_layers, read_firm
+from cbmt_core.report.numbers import Money
 from cbmt_core.report.story import stories
 from cbmt_core.report.svg import shades, ticks
 
@@ -108,3 +110,20 @@ def test_shades_grow_lighter():
     assert light == sorted(light)
     assert shades(0) == []
     assert len(shades(1)) == 1
+
+
+def test_the_cohorted_panel_multiplies_out(con, cells):
+    first = cells[~cells["left_censored"]].sort_values(["cohort", "week"]).iloc[0]
+    tables = {table.name: table for table in cohorted_panel(con, first["firm"], Money("USD"))}
+    assert len(tables) == 5
+    acquired, orders = tables["Customers acquired"], tables["Orders: acquired + repeat"]
+    assert acquired.rows[0][1][0] == f"{first['cohort_size']:,}"
+    assert orders.rows[0][1][0] == f"{first['orders']:,}"
+    # A cohort has no cell before its birth, and customers are acquired in their birth week only.
+    assert all(
+        cells[k] == ""
+        for table in tables.values()
+        for n, (_, cells) in enumerate(table.rows)
+        for k in range(n)
+    )
+    assert all(sum(cell != "" for cell in cells) == 1 for _, cells in acquired.rows)
