@@ -6,7 +6,7 @@ import logging
 import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,8 @@ class RunOutcome:
 
 def run_assets(project: Project, assets: Sequence[str]) -> RunOutcome:
     """Materialise unpartitioned assets in one run in this process."""
-    return _execute(project.root, tuple(assets), (), {})
+    outcome = _execute(project.root, tuple(assets), (), {})
+    return outcome if outcome.success else replace(outcome, failure=f"{', '.join(assets)}: {outcome.failure}")
 
 
 def run_firms(
