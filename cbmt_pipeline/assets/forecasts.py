@@ -6,7 +6,7 @@ from pydantic import Field
 
 from cbmt_core import duck
 from cbmt_core.customers import read_panel
-from cbmt_core.errors import BadFirmData
+from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.forecasting import ModelRun, forecast_tables, run_models
 from cbmt_core.models import benchmarks
 from cbmt_core.names import Unit
@@ -38,6 +38,11 @@ def benchmark_forecasts(
     unit = Unit.from_slug(context.partition_key)
     if unit not in here.lake.units("cohort_week"):
         raise BadFirmData(unit.name, "its cohort tables do not exist; materialise them first")
+    unknown = [name for name in config.models if name not in benchmarks()]
+    if unknown or not config.models:
+        raise CbmtError(
+            f"not benchmarks: {', '.join(unknown) or 'none named'}; there are {', '.join(benchmarks())}"
+        )
     design = here.design()
     with duck.connect(here.spill, threads=1) as con:
         panel = read_panel(
@@ -49,7 +54,7 @@ def benchmark_forecasts(
         )
         runs = run_models(
             panel,
-            [name for name in config.models if name in benchmarks()],
+            config.models,
             design.origin,
             design.holdout_weeks,
             seed=config.seed,
