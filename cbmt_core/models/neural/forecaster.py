@@ -43,8 +43,8 @@ CEILING = 2.0
 """Largest scaled forecast: twice the range seen in calibration, so that no recursion runs away."""
 CHECKS = (0.5, 1.0)
 """Shares of the steps after which a trial is measured. A hopeless one stops early, but a network is always
-taken from the end of its schedule: picking the best check, by walk-forward error or by one-step loss, did
-worse on simulated firms than letting the rate run out."""
+taken from the end of its schedule: on ten simulated firms picking the best check, by walk-forward error or by
+one-step loss, was no better than letting the rate run out (differences within the noise of the seed)."""
 MARGIN = 0.05
 """By how much a setting must beat the default: twenty weeks are few, and the least of several errors is
 partly luck."""
