@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from datetime import date
 
@@ -110,6 +111,14 @@ class FirmPanel:
     def tenure(self) -> Ints:
         """[N, T] weeks since birth; for the left-censored cohort, since the first week plus one."""
         return np.arange(self.n_weeks) - self.birth[:, None]
+
+    @property
+    def digest(self) -> str:
+        """Differs between panels that hold different numbers of a firm."""
+        seen = hashlib.sha256(f"{self.firm}{self.design}{self.origin}".encode())
+        for values in (self.A, self.S, self.size, self.birth, self.R, self.V, self.Y):
+            seen.update(np.ascontiguousarray(values).tobytes())
+        return seen.hexdigest()[:16]
 
     def calendar(self, horizon: int = 0) -> Calendar:
         """Calendar of the panel's weeks and of `horizon` weeks after its origin."""

@@ -6,11 +6,12 @@ PostgreSQL database; a killed search then goes on where it was and ends as if it
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +25,15 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-__all__ = ["Choice", "Found", "Report", "Space", "Stages", "search"]
+__all__ = ["Choice", "Found", "Progress", "Report", "Space", "Stages", "forget", "search"]
 
 Choice = Mapping[str, Any]
 """One setting, JSON-ready."""
 Space = Mapping[str, BaseDistribution]
 Report = Callable[[float], bool]
 """Takes the error so far; True when the trial is not worth going on with."""
+Progress = Callable[[int, int], None]
+"""Takes the trials that are finished and those of the whole search."""
 
 PROMISING = 1 / 3
 """Share of the random trials whose range the grid covers."""
@@ -62,6 +65,8 @@ class Found:
     trials: int
     pruned: int
     default_error: float
+    history: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
+    """Every trial in order, JSON-ready: stage, choice, error, whether pruned, whether chosen, seconds, notes."""
 
 
 def search(
@@ -73,16 +78,23 @@ def search(
     seed: int,
     storage: str | Path | None = None,
     study: str = "study",
+    depends: object = None,
     margin: float = 0.0,
+    progress: Progress | None = None,
 ) -> Found:
     """The setting with the least error. `first` are tried before all others; the very first of them is the
     default, which stays unless another is better by the share `margin`.
 
     `objective` returns an error and notes. Every trial's draws depend on the seed and on the trials
-    finished before it, on nothing else; trials run one after the other.
+    finished before it, on nothing else; trials run one after the other. A stored study is known by its name,
+    by the search's own settings and by `depends`, the rest of what its errors depend on: when any of it
+    changes, a new study begins.
     """
-    opened = _open(storage, study)
+    settings = repr((sorted(space.items()), list(first), stages, seed, depends))
+    opened = _open(storage, f"{study}/{hashlib.sha256(settings.encode()).hexdigest()[:16]}")
     while (k := len(done := _finished(opened))) < stages.total:
+        if progress:
+            progress(k, stages.total)
         opened.sampler = _sampler(k, stages, seed)
         fixed = dict(first[k]) if k < len(first) else None
         if stages.random <= k < stages.random + stages.grid:
@@ -94,7 +106,19 @@ def search(
         for name, value in notes.items():
             trial.set_user_attr(name, value)
         opened.tell(trial, error if state == TrialState.COMPLETE else None, state)
-    return _choose(_finished(opened), margin)
+    if progress:
+        progress(stages.total, stages.total)
+    return _choose(_finished(opened), margin, stages)
+
+
+def forget(storage: str | Path, study: str) -> None:
+    """Remove every stored study of that name, whatever it depended on."""
+    if not _is_address(storage) and not Path(storage).exists():
+        return
+    backend = _backend(storage)
+    for name in optuna.get_all_study_names(backend):
+        if name.rpartition("/")[0] == study:
+            optuna.delete_study(study_name=name, storage=backend)
 
 
 def _run(
@@ -117,17 +141,8 @@ def _run(
 
 def _open(storage: str | Path | None, name: str) -> optuna.Study:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
-    backend: Any = None
-    if isinstance(storage, str) and "://" in storage:
-        backend = storage
-    elif storage is not None:
-        path = Path(storage)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-            backend = JournalStorage(JournalFileBackend(str(path)))
     study = optuna.create_study(
-        storage=backend,
+        storage=None if storage is None else _backend(storage),
         study_name=name,
         load_if_exists=True,
         pruner=optuna.pruners.MedianPruner(n_startup_trials=2),
@@ -138,6 +153,29 @@ def _open(storage: str | Path | None, name: str) -> optuna.Study:
             study.ask()
         study.tell(trial.number, state=TrialState.FAIL)
     return study
+
+
+def _is_address(storage: str | Path) -> bool:
+    return isinstance(storage, str) and "://" in storage
+
+
+def _backend(storage: str | Path) -> Any:
+    if _is_address(storage):
+        return storage
+    path = Path(storage)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _mend(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return JournalStorage(JournalFileBackend(str(path)))
+
+
+def _mend(journal: Path) -> None:
+    """Undo what a killed writer left: half a line, which the next would be glued to, and a lock."""
+    Path(f"{journal}.lock").unlink(missing_ok=True)
+    if journal.exists():
+        with journal.open("rb+") as file:
+            file.truncate(file.read().rfind(b"\n") + 1)
 
 
 def _finished(study: optuna.Study) -> list[FrozenTrial]:
@@ -186,7 +224,7 @@ def _between(distribution: BaseDistribution, seen: Sequence[float], points: int)
     return [round(x) for x in inner] if isinstance(distribution, IntDistribution) else inner
 
 
-def _choose(trials: Sequence[FrozenTrial], margin: float) -> Found:
+def _choose(trials: Sequence[FrozenTrial], margin: float, stages: Stages) -> Found:
     default = trials[0]
     best = min(trials, key=_score)
     assert best.value is not None
@@ -201,4 +239,19 @@ def _choose(trials: Sequence[FrozenTrial], margin: float) -> Found:
         trials=len(trials),
         pruned=sum(t.state == TrialState.PRUNED for t in trials),
         default_error=default.value,
+        history=tuple(_told(k, trial, stages, trial is best) for k, trial in enumerate(trials)),
     )
+
+
+def _told(k: int, trial: FrozenTrial, stages: Stages, chosen: bool) -> dict[str, Any]:
+    pruned = trial.state == TrialState.PRUNED
+    error = min(trial.intermediate_values.values(), default=None) if pruned else trial.value
+    return {
+        "stage": "random" if k < stages.random else "grid" if k < stages.random + stages.grid else "refined",
+        "choice": dict(trial.params),
+        "error": error,
+        "pruned": pruned,
+        "chosen": chosen,
+        "seconds": trial.duration.total_seconds() if trial.duration else None,
+        "notes": dict(trial.user_attrs),
+    }

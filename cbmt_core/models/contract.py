@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
@@ -46,6 +46,9 @@ class FitRecord:
     """What went wrong or was worked around, in words; empty when nothing was."""
     validation_error: float | None = None
     """Error over the validation window, for models that choose by it."""
+    trials: Sequence[Mapping[str, Any]] = field(default=(), compare=False)
+    """The search behind the choice, trial by trial (`Found.history` of `cbmt_core.tuning`); not part of the
+    saved model."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Self
@@ -19,11 +19,12 @@ from cbmt_core.metrics import smape
 from cbmt_core.models.contract import CannotFit, FitRecord, SalesForecast, State
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig, TrainingConfig
+from cbmt_core.models.neural.curve import curve
 from cbmt_core.models.neural.network import Dimensions, Network, Parameters
 from cbmt_core.models.neural.profiles import PROFILES
 from cbmt_core.models.neural.training import minimise, one_thread
 from cbmt_core.panel import FirmPanel
-from cbmt_core.tuning import Choice, Found, Report, Stages, search
+from cbmt_core.tuning import Choice, Found, Progress, Report, Stages, search
 
 __all__ = ["CANDIDATES", "Candidate", "Direct", "FittedDirect"]
 
@@ -109,7 +110,13 @@ def _network(candidate: Candidate) -> Network:
 
 
 def _train(
-    candidate: Candidate, calendar: SalesCalendar, sales: Floats, steps: int, seed: int, stops: list[int]
+    candidate: Candidate,
+    calendar: SalesCalendar,
+    sales: Floats,
+    steps: int,
+    seed: int,
+    stops: list[int],
+    losses: list[float] | None = None,
 ) -> Iterator[tuple[Network, Tensor]]:
     network, rng = _network(candidate), np.random.default_rng(seed)
     batch = calendar.batch(sales, np.arange(candidate.weeks, len(sales)), candidate.weeks)
@@ -123,7 +130,7 @@ def _train(
         error = network(p, batch.take(rows), generator) - targets[rows]
         return (error * error).mean()
 
-    for flat in minimise(loss, network, config, seed, stops):
+    for flat in minimise(loss, network, config, seed, stops, losses):
         yield network, flat
 
 
@@ -187,6 +194,7 @@ class Direct:
 
     profile: str = "quick"
     storage: str | Path | None = None
+    progress: Progress | None = field(default=None, compare=False)
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedDirect:
         if panel.n_weeks < MIN_WEEKS:
@@ -203,7 +211,9 @@ class Direct:
             stop = max(1, round(share * steps))
             ((network, flat),) = _train(CANDIDATES[name], calendar, sales, steps, seed, [stop])
         record = FitRecord(
-            {"candidate": name, "share_of_steps": share, "steps": steps}, validation_error=found.error
+            {"candidate": name, "share_of_steps": share, "steps": steps},
+            validation_error=found.error,
+            trials=found.history,
         )
         return FittedDirect(network, flat, calendar, low, span, sales, record)
 
@@ -214,13 +224,14 @@ class Direct:
         stops = [max(1, round(share * steps)) for share in CHECKS]
 
         def objective(choice: Choice, report: Report) -> tuple[float, dict[str, Any]]:
-            best = (np.inf, CHECKS[0])
-            trained = _train(CANDIDATES[choice["candidate"]], calendar, sales, steps, seed, stops)
+            best, losses, checks = (np.inf, CHECKS[0]), list[float](), list[tuple[int, float]]()
+            trained = _train(CANDIDATES[choice["candidate"]], calendar, sales, steps, seed, stops, losses)
             for share, (network, flat) in zip(CHECKS, trained, strict=True):
                 path = _walk(network, flat, calendar, sales, VALIDATION_WEEKS)
                 error = smape(panel.S[-VALIDATION_WEEKS:], np.maximum(path * span + low, 0.0))
                 best = min(best, (error, share))
-            return best[0], {"share": best[1]}
+                checks.append((len(losses), error))
+            return best[0], {"share": best[1], "curve": curve([losses], checks)}
 
         return search(
             objective,
@@ -229,5 +240,7 @@ class Direct:
             Stages(random=len(CANDIDATES)),
             seed=seed,
             storage=self.storage,
-            study=f"{panel.firm}/{NAME}/{self.profile}/{panel.origin}/{seed}",
+            study=f"{panel.firm}/{NAME}",
+            depends=(panel.digest, steps, CHECKS),
+            progress=self.progress,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,6 +17,7 @@ from torch import Tensor
 from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import LossWeights, NetworkConfig, TrainingConfig
+from cbmt_core.models.neural.curve import curve
 from cbmt_core.models.neural.network import Network
 from cbmt_core.models.neural.profiles import PROFILES, Profile
 from cbmt_core.models.neural.training import TrainingSet, one_thread, train
@@ -31,7 +32,7 @@ from cbmt_core.models.sequence import (
     walk_forward_error,
 )
 from cbmt_core.panel import FirmPanel
-from cbmt_core.tuning import Choice, Found, Report, search
+from cbmt_core.tuning import Choice, Found, Progress, Report, search
 
 __all__ = ["FAMILIES", "Family", "FittedNeural", "NeuralForecaster", "Trained"]
 
@@ -203,6 +204,7 @@ class NeuralForecaster:
     """A name in `PROFILES`."""
     storage: str | Path | None = None
     """A journal file or database URL that keeps the search; without one it is kept in memory."""
+    progress: Progress | None = field(default=None, compare=False)
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedNeural:
         with one_thread():
@@ -221,7 +223,9 @@ class NeuralForecaster:
                 diagnosis=f"default setting: a search needs {MIN_SEARCH_WEEKS} weeks",
             )
         found = self._search(family, profile, panel, seed)
-        return FitRecord({**found.choice, "steps": profile.steps}, validation_error=found.error)
+        return FitRecord(
+            {**found.choice, "steps": profile.steps}, validation_error=found.error, trials=found.history
+        )
 
     def train(self, panel: FirmPanel, chosen: FitRecord, seed: int) -> FittedNeural:
         """Networks with the chosen setting, trained on the whole panel."""
@@ -245,17 +249,19 @@ class NeuralForecaster:
 
         def objective(choice: Choice, report: Report) -> tuple[float, dict[str, Any]]:
             """The walk-forward error over the validation window."""
+            losses: list[list[float]] = [[] for _ in data]
             runs = [
-                _train(family, choice, profile, group, part, scaling, seed, CHECKS)
-                for group, part in data.items()
+                _train(family, choice, profile, group, part, scaling, seed, CHECKS, kept)
+                for (group, part), kept in zip(data.items(), losses, strict=True)
             ]
-            error = np.inf
+            checks, error = [], np.inf
             for networks in zip(*runs, strict=True):
                 drivers = walk_forward(Trained(networks), history, scaling, horizon)
                 error = walk_forward_error(panel, training, drivers)
+                checks.append((len(losses[0]), error))
                 if report(error):
                     raise optuna.TrialPruned
-            return error, {}
+            return error, {"curve": curve(losses, checks)}
 
         return search(
             objective,
@@ -264,8 +270,10 @@ class NeuralForecaster:
             profile.stages,
             seed=seed,
             storage=self.storage,
-            study=f"{panel.firm}/{self.family}/{self.profile}/{panel.origin}/{seed}",
+            study=f"{panel.firm}/{self.family}",
+            depends=(panel.digest, profile, CHECKS),
             margin=MARGIN,
+            progress=self.progress,
         )
 
 
@@ -282,7 +290,8 @@ def _train(
     scaling: Scaling,
     seed: int,
     shares: Sequence[float],
+    losses: list[float] | None = None,
 ) -> Iterator[tuple[Network, Tensor]]:
     sizes, config = _configs(family, choice, profile)
     stops = [max(1, round(share * config.steps)) for share in shares]
-    return train(data, scaling, replace(sizes, outcomes=group), config, seed, stops)
+    return train(data, scaling, replace(sizes, outcomes=group), config, seed, stops, losses)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +16,7 @@ from cbmt_core.models.neural.forecaster import MIN_SEARCH_WEEKS, FittedNeural, N
 from cbmt_core.models.neural.training import one_thread
 from cbmt_core.models.sequence import validation_split, walk_forward_error
 from cbmt_core.panel import FirmPanel
+from cbmt_core.tuning import Progress
 
 __all__ = ["CbmtPlus", "FittedPlus", "deviate"]
 
@@ -98,9 +99,10 @@ class CbmtPlus:
 
     profile: str = "quick"
     storage: str | Path | None = None
+    progress: Progress | None = field(default=None, compare=False)
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedPlus:
-        network = NeuralForecaster("cbmt_plus", self.profile, self.storage)
+        network = NeuralForecaster("cbmt_plus", self.profile, self.storage, self.progress)
         with one_thread():
             chosen = network.choose(panel, seed)
             factor, error = self._factor(panel, network, chosen, seed)

@@ -83,8 +83,9 @@ def train(
     config: TrainingConfig,
     seed: int,
     stops: Iterable[int],
+    losses: list[float] | None = None,
 ) -> Iterator[tuple[Network, Tensor]]:
-    """The network and its parameters after each number of steps in `stops`."""
+    """The network and its parameters after each number of steps in `stops`; `losses` gets each step's."""
     network = Network(sizes, data.dimensions())
     objective = Objective.of(sizes.outcomes, config.weights, scaling, observed_size=config.observed_size)
     rng = np.random.default_rng(seed)
@@ -106,7 +107,7 @@ def train(
             data.sales[rows],
         )
 
-    for flat in minimise(loss, network, config, seed, stops):
+    for flat in minimise(loss, network, config, seed, stops, losses):
         yield network, flat
 
 
@@ -116,8 +117,10 @@ def minimise(
     config: TrainingConfig,
     seed: int,
     stops: Iterable[int],
+    losses: list[float] | None = None,
 ) -> Iterator[Tensor]:
-    """The parameters after each number of steps in `stops`; `loss` draws its own mini-batches."""
+    """The parameters after each number of steps in `stops`; `loss` draws its own mini-batches, and `losses`
+    gets its value at each step."""
     generator = torch.Generator().manual_seed(seed)
     flat = network.initial(generator)
     optimiser = AdamW(
@@ -129,7 +132,10 @@ def minimise(
     for stop in stops:
         for step in range(done, stop):
             leaf = flat.detach().requires_grad_()
-            (gradient,) = torch.autograd.grad(loss(network.named(leaf), generator), leaf)
+            value = loss(network.named(leaf), generator)
+            (gradient,) = torch.autograd.grad(value, leaf)
+            if losses is not None:
+                losses.append(float(value.detach()))
             optimiser.step(gradient, config.rate * _schedule(step, config), config.clip)
         done = stop
         yield flat.clone()
