@@ -1,0 +1,25 @@
+"""Which of two models to deploy for a firm: fixed policies, the oracle, and learned rules judged on firms held out."""
+
+from cbmt_core.diagnostics.routing.panel import RoutingPanel
+from cbmt_core.diagnostics.routing.policy import Decision, best_threshold, decide
+from cbmt_core.diagnostics.routing.rules import RULES, Rule
+from cbmt_core.diagnostics.routing.splits import split, strata
+from cbmt_core.diagnostics.routing.study import ALL, NEEDED, POLICIES, PRIMARY, RESPLIT, RoutingStudy, study
+
+__all__ = [
+    "ALL",
+    "NEEDED",
+    "POLICIES",
+    "PRIMARY",
+    "RESPLIT",
+    "RULES",
+    "Decision",
+    "RoutingPanel",
+    "RoutingStudy",
+    "Rule",
+    "best_threshold",
+    "decide",
+    "split",
+    "strata",
+    "study",
+]

@@ -1,0 +1,70 @@
+"""A rule as a policy: probabilities out of fold, the threshold they give, and what follows for firms held out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.model_selection import KFold
+
+from cbmt_core.diagnostics.routing.panel import RoutingPanel
+from cbmt_core.diagnostics.routing.rules import Rule, win_probability
+
+__all__ = ["FOLDS", "Decision", "best_threshold", "decide"]
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+FOLDS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What a rule learned from some firms, and what it says of others."""
+
+    threshold: float
+    """Firms whose probability is lower get the single-task model."""
+    own: Floats
+    """Out-of-fold probabilities of the firms it was learned from."""
+    others: Floats
+    """Probabilities of the other firms."""
+
+    @property
+    def to_joint(self) -> Flags:
+        return self.others >= self.threshold
+
+
+def decide(rule: Rule, training: RoutingPanel, others: RoutingPanel, seed: int) -> Decision:
+    """Learn the rule and its threshold from `training` and apply both, once, to `others`.
+
+    Neither the errors nor any other firm's inputs among `others` have a part in a firm's probability.
+    """
+    inputs, wins = training.inputs, training.joint_wins
+    own = np.empty(len(wins))
+    for fitting, validation in KFold(FOLDS, shuffle=True, random_state=seed).split(inputs):
+        own[validation] = win_probability(rule, inputs[fitting], wins[fitting], inputs[validation], seed)
+    return Decision(
+        threshold=best_threshold(own, training.joint, training.single),
+        own=own,
+        others=win_probability(rule, inputs, wins, others.inputs, seed),
+    )
+
+
+def best_threshold(probability: Floats, joint: Floats, single: Floats) -> float:
+    """The threshold below which firms get the single-task model that gives these firms the lowest mean error.
+
+    Of equally good ones the lowest, which leaves the most firms with the joint model: 0 leaves all of
+    them, infinity none.
+    """
+    order = np.argsort(probability, kind="stable")
+    p = probability[order]
+    gain = np.concatenate([[0.0], np.cumsum((single - joint)[order])])
+    # A cut lies between two different probabilities, below all, or above all.
+    possible = np.concatenate([[True], p[1:] > p[:-1], [True]])
+    # Sums that differ by rounding alone are equal.
+    k = int(np.argmin(np.where(possible, np.round(gain, 9), np.inf)))
+    if k == 0:
+        return 0.0
+    return math.inf if k == len(p) else float((p[k - 1] + p[k]) / 2)

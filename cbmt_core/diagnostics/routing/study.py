@@ -1,0 +1,119 @@
+"""Policies compared: over all firms with foresight, on the primary split, and on many re-randomised ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cbmt_core.diagnostics.routing.panel import RoutingPanel
+from cbmt_core.diagnostics.routing.policy import Decision, decide
+from cbmt_core.diagnostics.routing.rules import RULES
+from cbmt_core.diagnostics.routing.splits import split
+from cbmt_core.evaluation.paired import SEED
+
+__all__ = ["ALL", "NEEDED", "POLICIES", "PRIMARY", "RESPLIT", "RESPLITS", "RoutingStudy", "study"]
+
+Flags = npt.NDArray[np.bool_]
+
+ALL, PRIMARY, RESPLIT = "all firms", "primary", "re-split"
+RESPLITS = 100
+NEEDED = 40
+"""Firms below which no rule is learned: 28 to learn from, 12 to judge on."""
+POLICIES = {
+    "always_single_task": "Always single-task",
+    "always_cbmt": "Always CBMT",
+    **{rule.name: rule.label for rule in RULES},
+    "oracle": "Oracle (two-model choice)",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class RoutingStudy:
+    policies: pd.DataFrame
+    """Rows of the table `routing_policy`."""
+    choices: pd.DataFrame
+    """Rows of the table `routing_choice`."""
+
+
+def study(
+    panel: RoutingPanel,
+    *,
+    resplits: int = RESPLITS,
+    seed: int = SEED,
+    on_split: Callable[[int, int], None] | None = None,
+) -> RoutingStudy:
+    """Compare the policies on the firms of `panel` that both models have forecast.
+
+    With fewer than `NEEDED` of them only the policies that learn nothing are compared. The rules of the
+    primary split also say what they would choose for firms that have no holdout yet.
+    """
+    known, unscored = (panel.take(np.flatnonzero(rows)) for rows in (panel.scored, ~panel.scored))
+    rows = _fixed(known, ALL, 0)
+    choices = pd.DataFrame(columns=["firm", "policy", "sample", "probability", "threshold", "model"])
+    if len(known.firms) >= NEEDED:
+        for number in range(resplits + 1):
+            training, held = (known.take(part) for part in split(known.industry, seed + number))
+            others = held if number else held.joined(unscored)
+            made = {rule.name: decide(rule, training, others, seed + number) for rule in RULES}
+            sample = RESPLIT if number else PRIMARY
+            rows += _fixed(held, sample, number)
+            rows += [
+                _row(held, sample, number, name, one.to_joint[: len(held.firms)], one.threshold)
+                for name, one in made.items()
+            ]
+            if number == 0:
+                parts = [_choices(training, held, unscored, name, one) for name, one in made.items()]
+                choices = pd.concat(parts, ignore_index=True)
+            if on_split is not None:
+                on_split(number, resplits)
+    return RoutingStudy(pd.DataFrame(rows), choices)
+
+
+def _fixed(panel: RoutingPanel, sample: str, number: int) -> list[dict[str, object]]:
+    """Rows of the policies that learn nothing."""
+    n = len(panel.firms)
+    if n == 0:
+        return []
+    to_joint = {
+        "always_single_task": np.zeros(n, bool),
+        "always_cbmt": np.ones(n, bool),
+        "oracle": panel.joint_wins,
+    }
+    return [_row(panel, sample, number, name, chosen) for name, chosen in to_joint.items()]
+
+
+def _row(
+    panel: RoutingPanel, sample: str, number: int, policy: str, to_joint: Flags, threshold: float | None = None
+) -> dict[str, object]:  # fmt: skip
+    return {
+        "sample": sample,
+        "split": number,
+        "policy": policy,
+        "firms": len(to_joint),
+        "smape": float(np.where(to_joint, panel.joint, panel.single).mean()),
+        "to_cbmt": int(to_joint.sum()),
+        "to_single_task": int((~to_joint).sum()),
+        "threshold": threshold,
+    }
+
+
+def _choices(
+    training: RoutingPanel, held: RoutingPanel, unscored: RoutingPanel, name: str, made: Decision
+) -> pd.DataFrame:
+    """What a rule says of each firm without having learned from it."""
+    probability = np.concatenate([made.own, made.others])
+    samples = (("training", training), ("held out", held), ("no holdout", unscored))
+    return pd.DataFrame(
+        {
+            "firm": [firm for _, part in samples for firm in part.firms],
+            "policy": name,
+            "sample": [label for label, part in samples for _ in part.firms],
+            "probability": probability,
+            "threshold": made.threshold,
+            "model": np.where(probability >= made.threshold, "cbmt", "single_task"),
+        }
+    )
