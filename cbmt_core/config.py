@@ -16,7 +16,18 @@ from cbmt_core.calendar import has_holidays
 from cbmt_core.design import SEASON, VALIDATION_WEEKS, StudyDesign
 from cbmt_core.errors import ConfigError
 
-__all__ = ["DesignConfig", "ProjectConfig", "QualityConfig", "SourceConfig"]
+__all__ = [
+    "CalibrationConfig",
+    "DesignConfig",
+    "NetworksConfig",
+    "ProfileName",
+    "ProjectConfig",
+    "QualityConfig",
+    "SourceConfig",
+]
+
+ProfileName = Literal["smoke", "quick", "standard", "paper"]
+"""How much work tuning and training may be."""
 
 
 class _Section(BaseModel):
@@ -116,12 +127,35 @@ class QualityConfig(_Section):
     """Weeks without an order after which a firm is reported as stale or full of gaps."""
 
 
+class NetworksConfig(_Section):
+    """Which networks are trained, with how much work, and where their searches are kept."""
+
+    profile: ProfileName = "quick"
+    models: tuple[str, ...] | None = None
+    """Names of networks; all of them unless stated, none when empty."""
+    storage: str | None = Field(default=None, pattern="^[a-z0-9+]+://")
+    """URL of a database for the searches, where several machines share them; otherwise a file a firm."""
+
+
+class CalibrationConfig(_Section):
+    """Three tables that place forecast errors beside those of analysts; CSV or Parquet."""
+
+    tickers: str = Field(min_length=1)
+    """firm, ticker"""
+    quarters: str = Field(min_length=1)
+    """ticker, quarter, first_day, last_day"""
+    forecasts: str = Field(min_length=1)
+    """ticker, quarter, made_on, forecast, actual"""
+
+
 class ProjectConfig(_Section):
     """The whole of `cbmt.toml`."""
 
     sources: tuple[SourceConfig, ...] = Field(min_length=1)
     design: DesignConfig = DesignConfig()
     quality: QualityConfig = QualityConfig()
+    networks: NetworksConfig = NetworksConfig()
+    calibration: CalibrationConfig | None = None
 
     @model_validator(mode="after")
     def _distinct_names(self) -> ProjectConfig:

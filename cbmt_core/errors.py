@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import date
+from pathlib import Path
 
-__all__ = ["BadFirmData", "CbmtError", "ConfigError", "HistoryTooShort", "UnreadableSource"]
+__all__ = ["BadFirmData", "BadTable", "CbmtError", "ConfigError", "HistoryTooShort", "UnreadableSource"]
 
 
 class CbmtError(Exception):
@@ -26,6 +27,13 @@ class BadFirmData(CbmtError):
         super().__init__(f"firm {firm!r}: {reason}")
         self.firm = firm
         self.reason = reason
+
+
+class BadTable(CbmtError):
+    """A table that the user brings beside the orders cannot be used."""
+
+    def __init__(self, file: Path | str, reason: str) -> None:
+        super().__init__(f"{file}: {reason}")
 
 
 class HistoryTooShort(CbmtError):
