@@ -1,0 +1,153 @@
+"""Drivers: what the measures of co-movement look at, a firm's three weekly series and its cohorts.
+
+The paper transforms the weekly drivers by log(1 + x) and says no more. Their slow movement is removed
+besides (a centred half-year mean), because two trends always correlate (Yule 1926, Granger and Newbold
+1974): a saturating market lets acquisition fall, an ageing base lets ROPC fall, and neither says that one
+shock reaches both. Measures that ask about co-movement in the same week, about lags or about prediction
+use the series as they stand in time. All others use them aligned: ROPC and AOV are moved by up to two
+months to where the three have most in common, because a driver that follows late is shared structure too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from cbmt_core.diagnostics.comovement.series import Floats, ar_errors, half_year_mean, standardised
+from cbmt_core.panel import LEFT_CENSORED, FirmPanel
+
+__all__ = ["DIRECTIONS", "MAX_SHIFT", "MIN_WEEKS", "PAIRS", "Drivers", "drivers_of"]
+
+PAIRS = ((0, 1), (0, 2), (1, 2))
+"""Acquisition and ROPC, acquisition and AOV, ROPC and AOV."""
+DIRECTIONS = tuple((i, j) for i in range(3) for j in range(3) if i != j)
+MIN_WEEKS = 52
+"""Weeks below which nothing is measured: lags, windows and segments would leave a handful of points."""
+MAX_SHIFT = 8
+"""Weeks by which ROPC and AOV may lead or follow acquisition."""
+
+
+@dataclass(frozen=True, eq=False)
+class Drivers:
+    """Drivers of one firm in log(1 + x) (Web App. "Measuring Cross-Metric Co-Movement")."""
+
+    log: Floats
+    """[T, 3] acquisition, ROPC weighted by cohort size, AOV weighted by orders."""
+    log_sales: Floats
+    """[T]"""
+    size: Floats
+    """[N, 1] customers of the cohorts born in these weeks."""
+    tenure: npt.NDArray[np.int64]
+    """[N, T] weeks since birth, negative before it."""
+    R: Floats
+    """[N, T] log(1 + ROPC); NaN up to the birth week, only part of which is left for repeats."""
+    V: Floats
+    """[N, T] log(1 + AOV); NaN without an order."""
+    keep_trend: bool = False
+
+    def untrended(self, x: Floats) -> Floats:
+        """`x` (weeks last) without its slow movement, unless trends are kept."""
+        return x if self.keep_trend else x - half_year_mean(x)
+
+    @cached_property
+    def moving(self) -> Floats:
+        """[T, 3] the drivers without their slow movement."""
+        return self.untrended(self.log.T).T
+
+    @cached_property
+    def spread(self) -> Floats:
+        return np.asarray(self.moving.std(axis=0))
+
+    @property
+    def defined(self) -> bool:
+        """Whether there are enough weeks and every driver moves, rounding apart."""
+        if len(self.log) < MIN_WEEKS:
+            return False
+        return bool((self.spread > 1e-9 * (1 + np.abs(self.log).max(axis=0))).all())
+
+    @cached_property
+    def z(self) -> Floats:
+        """[T, 3] the same, standardised."""
+        return standardised(self.moving / self.spread)
+
+    @cached_property
+    def shifts(self) -> tuple[int, int]:
+        """Weeks by which ROPC and AOV follow acquisition where the largest eigenvalue of the three
+        series' correlations peaks."""
+        lags = np.arange(-MAX_SHIFT, MAX_SHIFT + 1)
+        middle = np.arange(MAX_SHIFT, len(self.z) - MAX_SHIFT)
+        a = standardised(self.z[middle, 0])
+        later = self.z[middle[:, None] + lags]  # [week, lag, driver]
+        r, v = (standardised(later[:, :, k]) for k in (1, 2))
+        C = np.empty((len(lags), len(lags), 3, 3))
+        C[..., range(3), range(3)] = 1.0
+        C[..., 0, 1] = C[..., 1, 0] = (a @ r / len(a))[:, None]
+        C[..., 0, 2] = C[..., 2, 0] = a @ v / len(a)
+        C[..., 1, 2] = C[..., 2, 1] = r.T @ v / len(a)
+        largest = np.linalg.eigvalsh(C)[..., -1]
+        best = np.unravel_index(int(largest.argmax()), largest.shape)
+        return int(lags[best[0]]), int(lags[best[1]])
+
+    def meet(self, *series: tuple[int, Floats]) -> tuple[Floats, ...]:
+        """Weekly series, each with the number of the driver whose shift it takes, cut so that what leads
+        stands beside what follows."""
+        shift = (0, *self.shifts)
+        first, last = -min(shift), len(self.z) - max(shift)
+        return tuple(x[first + shift[k] : last + shift[k]] for k, x in series)
+
+    @cached_property
+    def aligned(self) -> Floats:
+        """[T', 3] standardised drivers moved by `shifts`."""
+        return standardised(np.column_stack(self.meet(*((k, self.z[:, k]) for k in range(3)))))
+
+    @cached_property
+    def errors(self) -> Floats:
+        """[T-1, 3] standardised one-step errors of a first-order autoregression of each driver."""
+        return standardised(ar_errors(self.z))
+
+    @cached_property
+    def aged_R(self) -> Floats:
+        return self._aged(self.R)
+
+    @cached_property
+    def aged_V(self) -> Floats:
+        return self._aged(self.V)
+
+    def _aged(self, values: Floats) -> Floats:
+        """[N, T] deviations from the mean of the tenure, so that ageing is not taken for co-movement."""
+        known = np.isfinite(values)
+        age = self.tenure[known]
+        weight = np.broadcast_to(self.size, values.shape)[known]
+        total = np.bincount(age, weight)
+        summed = np.bincount(age, weight * values[known])
+        mean = np.divide(summed, total, out=np.zeros_like(total), where=total > 0)
+        out = np.full_like(values, np.nan)
+        out[known] = values[known] - mean[age]
+        return out
+
+
+def drivers_of(panel: FirmPanel, *, keep_trend: bool = False) -> Drivers:
+    """Drivers of a panel. A week without an order carries the last known AOV, as the models' inputs do;
+    weeks before the first order are left out."""
+    repeat = np.nansum(panel.size[:, None] * panel.R, axis=0)
+    customers = np.where(panel.born, panel.size[:, None], 0.0).sum(axis=0)
+    orders = panel.orders.sum(axis=0)
+    known = orders > 0
+    start = int(np.argmax(known)) if known.any() else panel.n_weeks
+    last = np.maximum.accumulate(np.where(known, np.arange(panel.n_weeks), 0))
+    ropc = np.divide(repeat, customers, out=np.zeros_like(repeat), where=customers > 0)
+    aov = np.divide(panel.S, orders, out=np.zeros_like(repeat), where=known)[last]
+    cohorts = panel.birth != LEFT_CENSORED
+    tenure = panel.tenure[cohorts][:, start:]
+    return Drivers(
+        log=np.log1p(np.column_stack([panel.A, ropc, aov])[start:]),
+        log_sales=np.log1p(panel.S[start:]),
+        size=panel.size[cohorts][:, None],
+        tenure=tenure,
+        R=np.log1p(np.where(tenure > 0, panel.R[cohorts][:, start:], np.nan)),
+        V=np.log1p(panel.V[cohorts][:, start:]),
+        keep_trend=keep_trend,
+    )

@@ -1,0 +1,58 @@
+"""Small arithmetic of weekly series: slow movement, standardising, correlation, means over cohorts."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from scipy.ndimage import uniform_filter1d
+
+__all__ = ["Floats", "ar_errors", "correlation", "half_year_mean", "standardised", "weekly_means"]
+
+Floats = npt.NDArray[np.float64]
+
+HALF_YEAR = 27
+"""Weeks, odd so that the window has a centre."""
+LEAST_WEEKS = 20
+"""Weeks below which a correlation over known weeks is not given."""
+
+
+def half_year_mean(x: Floats) -> Floats:
+    """Centred moving mean over half a year of weeks (the last axis); shorter at the ends, blind to NaN."""
+    known = np.isfinite(x)
+    total, count = (
+        uniform_filter1d(part, HALF_YEAR, axis=-1, mode="constant")
+        for part in (np.where(known, x, 0.0), known.astype(float))
+    )
+    return np.asarray(np.divide(total, count, out=np.full_like(total, np.nan), where=known))
+
+
+def standardised(x: Floats, axis: int = 0) -> Floats:
+    """Mean 0 and spread 1 along `axis`; 0 where nothing moves."""
+    x = x - x.mean(axis=axis, keepdims=True)
+    spread = np.broadcast_to(x.std(axis=axis, keepdims=True), x.shape)
+    return np.asarray(np.divide(x, spread, out=np.zeros_like(x), where=spread > 1e-9))
+
+
+def ar_errors(x: Floats) -> Floats:
+    """[T-1, k] one-step errors of a first-order autoregression of each column."""
+    before, after = x[:-1] - x[:-1].mean(axis=0), x[1:] - x[1:].mean(axis=0)
+    return np.asarray(after - before * (before * after).sum(axis=0) / (before**2).sum(axis=0))
+
+
+def correlation(x: Floats, y: Floats) -> float:
+    """Pearson's r over the weeks in which both are known; NaN with too few of them or without variation."""
+    known = np.isfinite(x) & np.isfinite(y)
+    if known.sum() < LEAST_WEEKS:
+        return float("nan")
+    x, y = x[known] - x[known].mean(), y[known] - y[known].mean()
+    size = np.sqrt((x @ x) * (y @ y))
+    return float(x @ y / size) if size > 1e-9 else float("nan")
+
+
+def weekly_means(values: Floats, weight: Floats) -> Floats:
+    """[T] mean over cohorts of [N, T] values by [N, 1] or [N, T] weights; NaN in weeks without any."""
+    known = np.isfinite(values)
+    w = np.where(known, weight, 0.0)
+    total = w.sum(axis=0)
+    summed = (w * np.where(known, values, 0.0)).sum(axis=0)
+    return np.asarray(np.divide(summed, total, out=np.full(len(total), np.nan), where=total > 0))
