@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
@@ -13,11 +12,12 @@ import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from cbmt_core.compose import RevenueForecast, compose
-from cbmt_core.models import MODELS, CannotFit, FitRecord, build
+from cbmt_core.fits import ModelFit, fit_model, guarded
+from cbmt_core.models import MODELS, CannotFit, FitRecord
 from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
 
-__all__ = ["FORECAST_TABLES", "ModelRun", "forecast_tables", "run_model", "run_models"]
+__all__ = ["FORECAST_TABLES", "ModelRun", "forecast_fit", "forecast_tables", "run_model", "run_models"]
 
 FORECAST_TABLES = ("model_fit", "forecast_week", "forecast_cohort_week")
 
@@ -34,25 +34,40 @@ class ModelRun:
     record: FitRecord | None = None
     forecast: RevenueForecast | None = None
     reason: str | None = None
+    profile: str | None = None
+    """Budget of the fit, for networks."""
 
 
 def run_model(name: str, panel: FirmPanel, horizon: int, seed: int) -> ModelRun:
     """Fit one model on the whole of `panel` and forecast. Whatever goes wrong becomes the run's reason."""
-    model = build(name)  # Imports its module, which is not part of the fit's time.
-    started = time.process_time()
-    record, forecast, reason = None, None, None
-    try:
-        fitted = model.fit(panel, seed=seed)
+    return forecast_fit(fit_model(name, panel, seed), panel, horizon)
+
+
+def forecast_fit(fit: ModelFit, panel: FirmPanel, horizon: int) -> ModelRun:
+    """The forecast of a model that was fitted on `panel`."""
+    fitted, record = fit.fitted, None
+
+    def forecast() -> RevenueForecast:
+        assert fitted is not None
+        made = compose(panel, fitted.forecast(horizon))
+        if not (np.isfinite(made.S).all() and (made.S >= 0).all()):
+            raise CannotFit(fit.model, fit.firm, "its forecast is not finite")
+        return made
+
+    made, reason, seconds = guarded(forecast) if fitted else (None, fit.reason, 0.0)
+    if fitted and made:
         record = fitted.record
-        forecast = compose(panel, fitted.forecast(horizon))
-        if not (np.isfinite(forecast.S).all() and (forecast.S >= 0).all()):
-            record, forecast, reason = None, None, "its forecast is not finite"
-    except CannotFit as error:
-        reason = error.reason
-    except Exception as error:  # A defect in one model must not lose the others; it is recorded, not hidden.
-        reason = f"unexpected {type(error).__name__}: {error}"
-    seconds = time.process_time() - started
-    return ModelRun(panel.firm, name, panel.origin, seed, seconds, record, forecast, reason)
+    return ModelRun(
+        firm=fit.firm,
+        model=fit.model,
+        origin=fit.origin,
+        seed=fit.seed,
+        seconds=fit.seconds + seconds,
+        record=record,
+        forecast=made,
+        reason=reason,
+        profile=fit.profile,
+    )
 
 
 def run_models(
@@ -100,6 +115,10 @@ def _keys(run: ModelRun) -> dict[str, object]:
 
 def _fit_row(run: ModelRun) -> pd.DataFrame:
     record = run.record
+    parameters = {
+        **({"profile": run.profile} if run.profile else {}),
+        **(record.parameters if record else {}),
+    }
     row = {
         **_keys(run),
         "family": MODELS[run.model].family,
@@ -107,7 +126,7 @@ def _fit_row(run: ModelRun) -> pd.DataFrame:
         "reason": run.reason,
         "converged": record.converged if record else None,
         "diagnosis": record.diagnosis if record else "",
-        "parameters": json.dumps(record.parameters) if record else None,
+        "parameters": json.dumps(parameters) if record or parameters else None,
         "validation_error": record.validation_error if record else None,
         "seconds": run.seconds,
         "seed": run.seed,

@@ -8,13 +8,25 @@ from cbmt_pipeline.assets.evaluation import accuracy, bridge, exhibits
 from cbmt_pipeline.assets.firm_data import firm_data
 from cbmt_pipeline.assets.forecasts import benchmark_forecasts
 from cbmt_pipeline.assets.intake import intake
+from cbmt_pipeline.assets.networks import neural_forecasts, tuned_models
 from cbmt_pipeline.assets.report import report
 from cbmt_pipeline.assets.warehouse import warehouse
 from cbmt_pipeline.automation import firms_sensor, new_files_sensor, read_new_files, refresh_firms
 from cbmt_pipeline.resources import ProjectResource
 
 defs = dg.Definitions(
-    assets=[intake, firm_data, benchmark_forecasts, accuracy, bridge, exhibits, warehouse, report],
+    assets=[
+        intake,
+        firm_data,
+        benchmark_forecasts,
+        tuned_models,
+        neural_forecasts,
+        accuracy,
+        bridge,
+        exhibits,
+        warehouse,
+        report,
+    ],
     jobs=[read_new_files, refresh_firms],
     sensors=[new_files_sensor, firms_sensor],
     resources={"project": ProjectResource(root=dg.EnvVar("CBMT_PROJECT"))},

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -12,18 +14,22 @@ import pyarrow.parquet as pq
 
 from cbmt_core.config import ProjectConfig
 from cbmt_core.design import StudyDesign
-from cbmt_core.models import benchmarks
+from cbmt_core.errors import ConfigError
+from cbmt_core.fits import UNEXPECTED
+from cbmt_core.models import benchmarks, networks
 from cbmt_core.names import Unit
 from cbmt_core.transactions import Intake
 from cbmt_pipeline.lake import Lake, Stamp
 
-__all__ = ["BENCHMARKS", "CONFIG_FILE", "SEED", "Project"]
+__all__ = ["BENCHMARKS", "CONFIG_FILE", "NETWORKS", "SEED", "Project"]
 
 CONFIG_FILE = "cbmt.toml"
 SEED = 20260626
 """Seed of every fit unless a run says otherwise."""
 BENCHMARKS = "benchmarks"
 """The lake part that the benchmarks write; other assets write other parts of the forecast tables."""
+NETWORKS = "networks"
+"""The lake part that the networks write."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,29 @@ class Project:
     def spill(self) -> Path:
         return self.data / "spill"
 
+    def model_folder(self, unit: Unit, model: str) -> Path:
+        """Where a firm's fitted network is kept."""
+        return self._networks(unit) / model
+
+    def searching(self, unit: Unit) -> Path:
+        """The file that is locked while a firm's networks are tuned."""
+        return self._networks(unit) / ".lock"
+
+    def search_storage(self, unit: Unit) -> str | Path:
+        """Where a firm's searches are kept: a database for all, or a journal file of its own."""
+        return self.config.networks.storage or self._networks(unit) / "search.journal"
+
+    def _networks(self, unit: Unit) -> Path:
+        return self.data / "models" / f"firm={unit.slug}"
+
+    def networks(self, named: Sequence[str] | None = None) -> list[str]:
+        """The networks to train: those named, or the project's, or all."""
+        models = self.config.networks.models if named is None else named
+        models = networks() if models is None else list(models)
+        if unknown := [name for name in models if name not in networks()]:
+            raise ConfigError(f"not networks: {', '.join(unknown)}; there are {', '.join(networks())}")
+        return models
+
     def design(self) -> StudyDesign:
         return self.intake.design(self.config)
 
@@ -84,6 +113,12 @@ class Project:
         inputs = hashlib.sha256(repr(tables).encode()).hexdigest()[:16]
         return Stamp(code=version("cbmt-pipeline"), config="", inputs=inputs, seed=seed)
 
+    def network_stamp(self, unit: Unit, seed: int, profile: str) -> Stamp:
+        """The stamp of networks trained within a profile on the unit's present tables."""
+        from cbmt_core.models.neural.profiles import profile_of
+
+        return replace(self.forecast_stamp(unit, seed), config=f"{profile}: {profile_of(profile)}")
+
     def evaluation_stamp(self) -> Stamp:
         """The stamp of tables made across firms: of all that is in the lake at the time."""
         return Stamp(code=version("cbmt-pipeline"), config="", inputs=self.intake.version, seed=SEED)
@@ -99,6 +134,28 @@ class Project:
             if models := [name for name in benchmarks() if name not in run]:
                 missing[unit] = models
         return missing
+
+    def missing_networks(self, models: Sequence[str], profile: str) -> dict[Unit, list[str]]:
+        """The networks among `models` without a forecast from present data, seed and profile, by unit."""
+        missing = {}
+        for unit in self.lake.units("firm_week"):
+            done = self._network_forecasts(unit, profile)
+            if absent := [name for name in models if name not in done]:
+                missing[unit] = absent
+        return missing
+
+    def _network_forecasts(self, unit: Unit, profile: str) -> set[str]:
+        if self.lake.stamp("model_fit", unit, NETWORKS) != self.forecast_stamp(unit, SEED):
+            return set()
+        path = self.lake.path("model_fit", unit, NETWORKS)
+        rows = pq.read_table(path, columns=["model", "parameters", "reason"]).to_pylist()
+        return {
+            row["model"]
+            for row in rows
+            # What nobody expected is tried again: it may have passed, or been mended.
+            if json.loads(row["parameters"])["profile"] == profile
+            and not (row["reason"] or "").startswith(UNEXPECTED)
+        }
 
     def stale_units(self) -> list[Unit]:
         """Units whose tables are missing or were made from other inputs, settings or code."""

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
-from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import os
+import queue
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, replace
+from multiprocessing import connection
+from multiprocessing.util import Finalize
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 
+from cbmt_pipeline import progress
 from cbmt_pipeline.automation import contiguous_batches
 from cbmt_pipeline.instance import open_instance
 from cbmt_pipeline.partitions import FIRM_PARTITIONS
+from cbmt_pipeline.progress import News
 from cbmt_pipeline.project import Project
 
 __all__ = ["RunOutcome", "run_assets", "run_firms"]
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
+DEATHS = 3
+"""Worker processes that may die over a batch, or beside it, before it is given up."""
+
+Batch = tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -27,7 +40,7 @@ class RunOutcome:
     """One Dagster run: whether it succeeded and, if not, why."""
 
     run_id: str
-    firms: tuple[str, ...]
+    firms: Batch
     success: bool
     failure: str = ""
 
@@ -46,11 +59,13 @@ def run_firms(
     workers: int,
     batch: int,
     on_batch: Callable[[RunOutcome], None],
+    on_news: Callable[[News], None] | None = None,
     config: Callable[[str], dict[str, Any]] | None = None,
 ) -> list[RunOutcome]:
     """Materialise firm-partitioned assets for the given firms, `batch` firms a run, `workers` at a time.
 
-    `config(firm)` gives the run configuration of the run that begins with that firm.
+    `config(firm)` gives the run configuration of the run that begins with that firm. A worker process that
+    dies (for want of memory, say) takes its pool with it; what was not done goes to a new pool.
     """
     with open_instance(project) as instance:
         known = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
@@ -58,29 +73,91 @@ def run_firms(
         keys = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
     # Batches small enough that every worker has something to do.
     size = max(1, min(batch, -(-len(slugs) // workers)))
-    batches = contiguous_batches(keys, list(slugs), size)
+    waiting = [tuple(keys) for keys in contiguous_batches(keys, list(slugs), size)]
+    deaths: Counter[Batch] = Counter()
     outcomes = []
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(workers, max(1, len(batches))), mp_context=context) as pool:
-        futures = [
-            pool.submit(
-                _execute, project.root, tuple(assets), tuple(batch), config(batch[0]) if config else {}
-            )
-            for batch in batches
-        ]
-        for future in as_completed(futures):
-            outcomes.append(future.result())
-            on_batch(outcomes[-1])
+    while waiting:
+        begun: set[str] = set()
+
+        def hear(news: News, begun: set[str] = begun) -> None:
+            begun.add(news.firm)
+            if on_news:
+                on_news(news)
+
+        lost = []
+        for done, outcome in _pool(project.root, tuple(assets), waiting, workers, hear, config):
+            if outcome is None:
+                lost.append(done)
+                continue
+            outcomes.append(outcome)
+            on_batch(outcome)
+        # Without news of any, each of them may be the one that its process died over.
+        deaths.update([b for b in lost if b[0] in begun] or lost)
+        waiting = [b for b in lost if deaths[b] < DEATHS]
+        for b in lost:
+            if b not in waiting:
+                failure = f"{', '.join(b)}: its process died {DEATHS} times; is there enough memory?"
+                outcomes.append(RunOutcome("", b, False, failure))
+                on_batch(outcomes[-1])
     return outcomes
 
 
-def _execute(
-    root: Path, assets: tuple[str, ...], firms: tuple[str, ...], config: dict[str, Any]
-) -> RunOutcome:
+def _pool(
+    root: Path,
+    assets: tuple[str, ...],
+    batches: Sequence[Batch],
+    workers: int,
+    hear: Callable[[News], None],
+    config: Callable[[str], dict[str, Any]] | None,
+) -> Iterator[tuple[Batch, RunOutcome | None]]:
+    """Each batch with its outcome, as they end; None where the pool broke first."""
+    context = multiprocessing.get_context("spawn")
+    news = context.Queue()
+    with ProcessPoolExecutor(
+        min(workers, len(batches)), mp_context=context, initializer=_begin, initargs=(news,)
+    ) as pool:
+        futures: dict[Future[RunOutcome], Batch] = {
+            pool.submit(_execute, root, assets, batch, config(batch[0]) if config else {}): batch
+            for batch in batches
+        }
+        pending = set(futures)
+        while pending:
+            ended, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+            while True:
+                try:
+                    hear(news.get_nowait())
+                except queue.Empty:
+                    break
+            for future in ended:
+                broken = isinstance(future.exception(), BrokenProcessPool)
+                yield futures[future], None if broken else future.result()
+
+
+def _begin(news: Any) -> None:
+    """A worker tells its news to the process that started it, and does not outlive it."""
+    news.cancel_join_thread()
+    progress.listen(news.put)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    ending, end = multiprocessing.Pipe(duplex=False)
+
+    def watch() -> None:
+        if parent.sentinel in connection.wait([parent.sentinel, ending]):
+            os._exit(1)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    # DuckDB's module complains at length of a thread that is still there when the process ends by itself.
+    Finalize(None, lambda: (end.close(), watcher.join()), exitpriority=0)
+
+
+def _execute(root: Path, assets: tuple[str, ...], firms: Batch, config: dict[str, Any]) -> RunOutcome:
     from cbmt_pipeline.definitions import defs
 
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
     tags = {}
+    if firms:
+        progress.tell(firms[0], "", 0.0)
     if len(firms) == 1:
         tags = {"dagster/partition": firms[0]}
     elif firms:

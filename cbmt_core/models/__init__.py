@@ -1,7 +1,7 @@
 """Forecasting models: one contract, one registry, one file or folder a family."""
 
 from cbmt_core.models.contract import CannotFit, FitRecord, FittedForecaster, Forecaster, PrimitiveForecast
-from cbmt_core.models.registry import MODELS, benchmarks, build
+from cbmt_core.models.registry import MODELS, benchmarks, build, networks
 from cbmt_core.models.storage import load, save
 
 __all__ = [
@@ -14,5 +14,6 @@ __all__ = [
     "benchmarks",
     "build",
     "load",
+    "networks",
     "save",
 ]

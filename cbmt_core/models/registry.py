@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
+from inspect import signature
 from typing import Any
 
+from cbmt_core.errors import ConfigError
 from cbmt_core.models.contract import Forecaster
 
-__all__ = ["MODELS", "ModelEntry", "benchmarks", "build"]
+__all__ = ["MODELS", "ModelEntry", "benchmarks", "build", "networks"]
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
 
 BENCHMARK_FAMILIES = frozenset({"floor", "classical", "probabilistic", "tree"})
 """Families that take seconds a firm: no networks are trained."""
+NETWORK_FAMILIES = frozenset({"neural", "direct", "plus"})
+"""Families with networks: a search and trainings within the budget of a profile."""
 
 
 def benchmarks() -> list[str]:
@@ -60,10 +64,30 @@ def benchmarks() -> list[str]:
     return [name for name, entry in MODELS.items() if entry.family in BENCHMARK_FAMILIES]
 
 
-def build(name: str) -> Forecaster:
-    """A fresh, unfitted model."""
+def networks() -> list[str]:
+    """Names of the models that are searched for and trained."""
+    return [name for name, entry in MODELS.items() if entry.family in NETWORK_FAMILIES]
+
+
+def build(name: str, **options: Any) -> Forecaster:
+    """A fresh, unfitted model; `options` are those of its class that the registry leaves open.
+
+    Networks take `profile`, `storage` and `progress`.
+    """
     if name not in MODELS:
         raise KeyError(f"no model is called {name!r}; there are: {', '.join(MODELS)}")
     entry = MODELS[name]
     module, _, attribute = entry.factory.partition(":")
-    return getattr(import_module(f"cbmt_core.models.{module}"), attribute)(**entry.options)  # type: ignore[no-any-return]
+    maker = getattr(import_module(f"cbmt_core.models.{module}"), attribute)
+    if options:
+        # Only a model with options has a signature worth asking for.
+        taken = [option for option in signature(maker).parameters if option not in entry.options]
+        if unknown := sorted(set(options) - set(taken)):
+            raise ConfigError(
+                f"{name} takes no option {', '.join(unknown)}; it takes {', '.join(taken) or 'none'}"
+            )
+    if "profile" in options:
+        from cbmt_core.models.neural.profiles import profile_of
+
+        profile_of(options["profile"])
+    return maker(**{**entry.options, **options})  # type: ignore[no-any-return]

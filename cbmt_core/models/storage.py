@@ -9,19 +9,24 @@ from pathlib import Path
 import numpy as np
 from safetensors.numpy import load_file, save_file
 
+from cbmt_core import atomic
 from cbmt_core.models.contract import FittedForecaster, State
 
 __all__ = ["load", "save"]
 
 
 def save(fitted: FittedForecaster, folder: Path) -> None:
-    """Write a fitted model into `folder` (made if missing)."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a fitted model into `folder` (made if missing), in the place of one that was there.
+
+    `model.json` comes last and goes first: with it the arrays beside it are whole and its own.
+    """
     state = fitted.state()
+    (folder / "model.json").unlink(missing_ok=True)
     kind = type(fitted)
     header = {"class": f"{kind.__module__}:{kind.__qualname__}", "values": state.values}
-    save_file({k: np.ascontiguousarray(v) for k, v in state.arrays.items()}, folder / "arrays.safetensors")
-    (folder / "model.json").write_text(json.dumps(header, indent=1))
+    with atomic.replacing(folder / "arrays.safetensors") as target:
+        save_file({k: np.ascontiguousarray(v) for k, v in state.arrays.items()}, target)
+    atomic.write_text(folder / "model.json", json.dumps(header, indent=1))
 
 
 def load(folder: Path | str) -> FittedForecaster:

@@ -12,13 +12,13 @@ from matplotlib.dates import ConciseDateFormatter, YearLocator
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
 
-__all__ = ["cohort_layers"]
+__all__ = ["cohort_layers", "png"]
 
 Colour = str | tuple[float, float, float, float]
 CENSORED_COLOUR: Colour = "#9aa5b1"
 
 
-def _png(figure: Figure, dpi: int) -> bytes:
+def png(figure: Figure, dpi: int) -> bytes:
     buffer = io.BytesIO()
     FigureCanvasAgg(figure)
     figure.savefig(buffer, format="png", dpi=dpi)
@@ -64,4 +64,4 @@ def cohort_layers(cohort_week: pd.DataFrame, title: str, currency: str, *, dpi: 
     handles = [axes.fill_between([], [], color=colour) for colour in shown.values()]
     labels = [names.get(name, f"acquired {name}") for name in shown]
     axes.legend(handles, labels, fontsize=7, loc="upper left", ncols=3, frameon=False)
-    return _png(figure, dpi)
+    return png(figure, dpi)

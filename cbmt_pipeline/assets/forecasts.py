@@ -1,4 +1,4 @@
-"""Forecasts of one firm by many models, one firm a run."""
+"""Forecasts of one firm by the benchmarks, one firm a run; what is common to every asset of forecasts."""
 
 import dagster as dg
 import duckdb
@@ -10,11 +10,13 @@ from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.forecasting import ModelRun, forecast_tables, run_models
 from cbmt_core.models import benchmarks
 from cbmt_core.names import Unit
+from cbmt_core.panel import FirmPanel
 from cbmt_pipeline.partitions import firm_partitions
+from cbmt_pipeline.progress import tell
 from cbmt_pipeline.project import BENCHMARKS, SEED, Project
 from cbmt_pipeline.resources import ProjectResource
 
-__all__ = ["benchmark_forecasts"]
+__all__ = ["benchmark_forecasts", "panel_of", "runs_metadata", "store_runs"]
 
 
 class ForecastConfig(dg.Config):
@@ -36,67 +38,74 @@ def benchmark_forecasts(
 ) -> dg.MaterializeResult:
     here = project.open()
     unit = Unit.from_slug(context.partition_key)
-    if unit not in here.lake.units("cohort_week"):
-        raise BadFirmData(unit.name, "its cohort tables do not exist; materialise them first")
     unknown = [name for name in config.models if name not in benchmarks()]
     if unknown or not config.models:
         raise CbmtError(
             f"not benchmarks: {', '.join(unknown) or 'none named'}; there are {', '.join(benchmarks())}"
         )
     design = here.design()
+    done = 0
+
+    def on_model(run: ModelRun) -> None:
+        nonlocal done
+        done += 1
+        context.log.info(f"{run.model}: {run.reason or 'done'} in {run.seconds:.1f} s")
+        tell(unit.slug, config.models[min(done, len(config.models) - 1)], done / len(config.models))
+
     with duck.connect(here.spill, threads=1) as con:
-        panel = read_panel(
-            con,
-            unit.name,
-            design,
-            cohort_week=here.lake.relation("cohort_week", unit),
-            orders=here.lake.relation("transactions", unit),
-        )
+        panel = panel_of(con, here, unit, customers=True)
         runs = run_models(
-            panel,
-            config.models,
-            design.origin,
-            design.holdout_weeks,
-            seed=config.seed,
-            on_model=lambda run: context.log.info(_told(run)),
+            panel, config.models, design.origin, design.holdout_weeks, seed=config.seed, on_model=on_model
         )
-        _store(con, here, unit, runs)
-    failed = [run for run in runs if run.reason]
-    return dg.MaterializeResult(
-        metadata={
-            "models": len(runs),
-            "failed": len(failed),
-            "seconds": sum(run.seconds for run in runs),
-            "fits": dg.MetadataValue.table(
-                records=[
-                    dg.TableRecord(
-                        {
-                            "model": run.model,
-                            "seconds": round(run.seconds, 2),
-                            "holdout sales": f"{run.forecast.S.sum():,.0f}" if run.forecast else "",
-                            "note": run.reason or (run.record.diagnosis if run.record else ""),
-                        }
-                    )
-                    for run in runs
-                ]
-            ),
-        }
+        store_runs(con, here, unit, runs, BENCHMARKS)
+    return dg.MaterializeResult(metadata=runs_metadata(runs))
+
+
+def panel_of(con: duckdb.DuckDBPyConnection, here: Project, unit: Unit, *, customers: bool) -> FirmPanel:
+    """The firm's panel out of the lake."""
+    if unit not in here.lake.units("cohort_week"):
+        raise BadFirmData(unit.name, "its cohort tables do not exist; materialise them first")
+    return read_panel(
+        con,
+        unit.name,
+        here.design(),
+        cohort_week=here.lake.relation("cohort_week", unit),
+        orders=here.lake.relation("transactions", unit) if customers else None,
     )
 
 
-def _told(run: ModelRun) -> str:
-    return f"{run.model}: {run.reason or 'done'} in {run.seconds:.1f} s"
-
-
-def _store(con: duckdb.DuckDBPyConnection, here: Project, unit: Unit, runs: list[ModelRun]) -> None:
+def store_runs(
+    con: duckdb.DuckDBPyConnection, here: Project, unit: Unit, runs: list[ModelRun], part: str
+) -> None:
     """Write the runs' rows; rows that other models made from the same data are kept."""
     models = ", ".join(duck.literal(run.model) for run in runs)
     stamp = here.forecast_stamp(unit, runs[0].seed)
     for table, frame in forecast_tables(runs).items():
         con.register("new_rows", frame)
         relation = "new_rows"
-        if here.lake.stamp(table, unit, BENCHMARKS) == stamp:
-            old = duck.parquet([here.lake.path(table, unit, BENCHMARKS)])
+        if here.lake.stamp(table, unit, part) == stamp:
+            old = duck.parquet([here.lake.path(table, unit, part)])
             relation = f"(FROM {old} WHERE model NOT IN ({models}) UNION ALL BY NAME FROM new_rows)"
-        here.lake.write(con, table, unit, relation, stamp, BENCHMARKS)
+        here.lake.write(con, table, unit, relation, stamp, part)
         con.unregister("new_rows")
+
+
+def runs_metadata(runs: list[ModelRun]) -> dict[str, object]:
+    return {
+        "models": len(runs),
+        "failed": sum(run.forecast is None for run in runs),
+        "seconds": sum(run.seconds for run in runs),
+        "fits": dg.MetadataValue.table(
+            records=[
+                dg.TableRecord(
+                    {
+                        "model": run.model,
+                        "seconds": round(run.seconds, 2),
+                        "holdout sales": f"{run.forecast.S.sum():,.0f}" if run.forecast else "",
+                        "note": run.reason or (run.record.diagnosis if run.record else ""),
+                    }
+                )
+                for run in runs
+            ]
+        ),
+    }

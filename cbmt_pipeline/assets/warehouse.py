@@ -11,7 +11,7 @@ __all__ = ["warehouse"]
 
 
 @dg.asset(
-    deps=[*DATA_TABLES, "benchmark_forecasts", "accuracy", "bridge", "exhibits"],
+    deps=[*DATA_TABLES, "benchmark_forecasts", "neural_forecasts", "accuracy", "bridge", "exhibits"],
     group_name="publish",
     kinds={"duckdb"},
     automation_condition=dg.AutomationCondition.eager().without(

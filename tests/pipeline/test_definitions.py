@@ -23,8 +23,10 @@ def test_the_graph_is_the_one_written_here() -> None:
         "firm_week": ["cohort_week"],
         "firm": ["cohort_week", "transactions"],
         "benchmark_forecasts": ["cohort_week", "transactions"],
-        "accuracy": ["benchmark_forecasts", "cohort_week", "firm", "firm_week"],
-        "bridge": ["benchmark_forecasts", "cohort_week", "firm", "firm_week"],
+        "tuned_models": ["cohort_week"],
+        "neural_forecasts": ["tuned_models"],
+        "accuracy": ["benchmark_forecasts", "cohort_week", "firm", "firm_week", "neural_forecasts"],
+        "bridge": ["benchmark_forecasts", "cohort_week", "firm", "firm_week", "neural_forecasts"],
         "exhibits": ["accuracy", "bridge"],
         "warehouse": [
             "accuracy",
@@ -34,6 +36,7 @@ def test_the_graph_is_the_one_written_here() -> None:
             "exhibits",
             "firm",
             "firm_week",
+            "neural_forecasts",
             "quarantine",
             "transactions",
         ],
@@ -52,9 +55,10 @@ def test_firm_tables_are_partitioned_by_firm_and_batched() -> None:
 
 
 def test_forecasts_run_one_firm_at_a_time() -> None:
-    node = defs.resolve_asset_graph().get(dg.AssetKey("benchmark_forecasts"))
-    assert node.partitions_def == firm_partitions
-    assert node.backfill_policy is None or node.backfill_policy.max_partitions_per_run == 1
+    for asset in ("benchmark_forecasts", "tuned_models", "neural_forecasts"):
+        node = defs.resolve_asset_graph().get(dg.AssetKey(asset))
+        assert node.partitions_def == firm_partitions
+        assert node.backfill_policy is None or node.backfill_policy.max_partitions_per_run == 1
 
 
 def test_jobs_sensors_and_checks() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from cbmt_core.errors import ConfigError
 from cbmt_core.tuning import Stages
 
-__all__ = ["PROFILES", "Profile"]
+__all__ = ["PROFILES", "Profile", "profile_of"]
 
 
 @dataclass(frozen=True)
@@ -31,3 +32,10 @@ PROFILES: dict[str, Profile] = {
         Stages(random=32, grid=16, refined=16), steps=600, batch=96, members=8, direct_steps=1000
     ),
 }
+
+
+def profile_of(name: str) -> Profile:
+    """The profile of that name."""
+    if name not in PROFILES:
+        raise ConfigError(f"no profile is called {name!r}; there are {', '.join(PROFILES)}")
+    return PROFILES[name]

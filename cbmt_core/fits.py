@@ -1,0 +1,120 @@
+"""One model fitted to one firm, and what is kept of it on disk, also when it could not be fitted."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cbmt_core import atomic
+from cbmt_core.models import CannotFit, FittedForecaster, build, load, save
+from cbmt_core.panel import FirmPanel
+
+__all__ = ["UNEXPECTED", "ModelFit", "fit_model", "guarded", "load_fit", "made_from", "save_fit"]
+
+UNEXPECTED = "unexpected"
+"""How the reason begins when a model broke, instead of refusing."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFit:
+    """One model on one firm. Without a fitted model there is a reason."""
+
+    firm: str
+    model: str
+    origin: date
+    seed: int
+    seconds: float
+    fitted: FittedForecaster | None = None
+    reason: str | None = None
+    profile: str | None = None
+    """Budget of the fit, for networks."""
+    trials: Sequence[Mapping[str, Any]] = ()
+    """The search behind it, as in `FitRecord.trials`."""
+
+
+def guarded(action: Callable[[], T]) -> tuple[T | None, str | None, float]:
+    """What `action` gives, or why it gives nothing, and its processor seconds.
+
+    A defect in one model must not lose the others; it is recorded, not hidden.
+    """
+    started = time.process_time()
+    result, reason = None, None
+    try:
+        result = action()
+    except CannotFit as error:
+        reason = error.reason
+    except Exception as error:
+        reason = f"{UNEXPECTED} {type(error).__name__}: {error}"
+    return result, reason, time.process_time() - started
+
+
+def fit_model(name: str, panel: FirmPanel, seed: int, **options: Any) -> ModelFit:
+    """Fit one model on the whole of `panel`; `options` are the model's own, as `build` takes them."""
+    model = build(name, **options)  # Imports its module, which is not part of the fit's time.
+    fitted, reason, seconds = guarded(lambda: model.fit(panel, seed=seed))
+    trials = fitted.record.trials if fitted else ()
+    return ModelFit(
+        panel.firm, name, panel.origin, seed, seconds, fitted, reason, options.get("profile"), trials
+    )
+
+
+def save_fit(fit: ModelFit, folder: Path, made_from: Mapping[str, Any]) -> None:
+    """Write the fit into `folder`, which `cbmt_core.models.load` reads, with a note of what it was made from.
+
+    `fit.json` goes first and comes last: with it the rest is whole and its own.
+    """
+    (folder / "fit.json").unlink(missing_ok=True)
+    if fit.fitted:
+        save(fit.fitted, folder)
+    else:
+        (folder / "model.json").unlink(missing_ok=True)
+    note = {
+        "firm": fit.firm,
+        "model": fit.model,
+        "origin": fit.origin.isoformat(),
+        "seed": fit.seed,
+        "seconds": fit.seconds,
+        "reason": fit.reason,
+        "profile": fit.profile,
+        "trials": list(fit.trials),
+        "made_from": dict(made_from),
+    }
+    atomic.write_text(folder / "fit.json", json.dumps(note, indent=1))
+
+
+def made_from(folder: Path) -> dict[str, Any] | None:
+    """What the fit in `folder` was made from, or None without a whole fit."""
+    note = _note(folder)
+    return note["made_from"] if note else None
+
+
+def load_fit(folder: Path) -> ModelFit:
+    """Read back what `save_fit` wrote."""
+    note = _note(folder)
+    if note is None:
+        raise FileNotFoundError(f"{folder} holds no fitted model")
+    return ModelFit(
+        firm=note["firm"],
+        model=note["model"],
+        origin=date.fromisoformat(note["origin"]),
+        seed=note["seed"],
+        seconds=note["seconds"],
+        fitted=None if note["reason"] else load(folder),
+        reason=note["reason"],
+        profile=note["profile"],
+        trials=note["trials"],
+    )
+
+
+def _note(folder: Path) -> dict[str, Any] | None:
+    try:
+        return json.loads((folder / "fit.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    except FileNotFoundError:
+        return None

@@ -1,0 +1,81 @@
+"""Pictures of how one firm's networks were tuned and trained, as PNG bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from cbmt_core.report.figures import png
+
+__all__ = ["learning_curves", "tuning_history"]
+
+Trials = Sequence[Mapping[str, Any]]
+"""A search as `FitRecord.trials` tells it."""
+
+TRAINING, VALIDATION = "#33658a", "#d1495b"
+STAGE_COLOURS = {"random": "#33658a", "grid": "#e3a018", "refined": "#2a9d6f"}
+
+
+def learning_curves(models: Mapping[str, Trials], title: str, *, dpi: int = 80) -> bytes | None:
+    """Loss of the chosen trial of each model, step by step, above the error of its forecasts of the validation
+    window; None when no model has a curve."""
+    curves = {
+        name: trial["notes"]["curve"]
+        for name, trials in models.items()
+        for trial in trials
+        if trial["chosen"] and "curve" in trial["notes"]
+    }
+    if not curves:
+        return None
+    figure = Figure(figsize=(1.2 + 1.9 * len(curves), 3.6), layout="constrained")
+    axes = figure.subplots(2, len(curves), sharex="col", squeeze=False)
+    for (above, below), (name, curve) in zip(axes.T, curves.items(), strict=True):
+        above.plot(*zip(*curve["training"], strict=True), color=TRAINING, linewidth=1.2)
+        above.set_yscale("log")
+        above.set_title(name, fontsize=9)
+        below.plot(*zip(*curve["validation"], strict=True), color=VALIDATION, marker="o", markersize=4)
+        below.set_ylim(0, 1.15 * max(error for _, error in curve["validation"]) or 1)
+        below.set_xlabel("optimiser steps", fontsize=8)
+    axes[0, 0].set_ylabel("training loss", fontsize=8)
+    axes[1, 0].set_ylabel("validation SMAPE", fontsize=8)
+    return _finished(figure, axes, title, dpi)
+
+
+def tuning_history(models: Mapping[str, Trials], title: str, *, dpi: int = 80) -> bytes | None:
+    """Error of every trial by stage, hollow where it was pruned, and the least so far; None without trials."""
+    models = {name: trials for name, trials in models.items() if trials}
+    if not models:
+        return None
+    figure = Figure(figsize=(1.2 + 1.9 * len(models), 2.4), layout="constrained")
+    axes = figure.subplots(1, len(models), squeeze=False)
+    for place, (name, trials) in zip(axes[0], models.items(), strict=True):
+        numbers = np.arange(1, len(trials) + 1)
+        errors = np.array([np.nan if t["error"] is None else t["error"] for t in trials])
+        finished = np.array([np.inf if t["pruned"] else e for t, e in zip(trials, errors, strict=True)])
+        for stage, colour in STAGE_COLOURS.items():
+            for pruned, face in ((False, colour), (True, "none")):
+                rows = [k for k, t in enumerate(trials) if t["stage"] == stage and t["pruned"] == pruned]
+                place.scatter(numbers[rows], errors[rows], s=18, edgecolors=colour, facecolors=face)
+        best = np.minimum.accumulate(finished)
+        place.step(numbers, np.where(np.isfinite(best), best, np.nan), where="post", color="#888", linewidth=1)
+        chosen = [k for k, t in enumerate(trials) if t["chosen"]]
+        place.scatter(numbers[chosen], errors[chosen], s=90, edgecolors=VALIDATION, facecolors="none")
+        place.set_title(name, fontsize=9)
+        place.set_xlabel("trial", fontsize=8)
+        place.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+    axes[0, 0].set_ylabel("validation SMAPE", fontsize=8)
+    return _finished(figure, axes, title, dpi)
+
+
+def _finished(figure: Figure, axes: np.ndarray[Any, Any], title: str, dpi: int) -> bytes:
+    places: list[Axes] = list(axes.flat)
+    for place in places:
+        place.tick_params(labelsize=7)
+        place.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(title, fontsize=10, x=0.01, ha="left")
+    return png(figure, dpi)

@@ -1,0 +1,115 @@
+"""What is being done now: from the worker processes to a bar, or to lines where there is no terminal."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column
+
+__all__ = ["Bar", "News", "console", "listen", "tell"]
+
+console = Console(highlight=False, soft_wrap=True)
+
+PULSE = 20.0
+"""Seconds between lines where there is no terminal."""
+MEMORY = 1800.0
+"""Seconds of the past from which the time left is told: a firm's networks may take minutes."""
+
+
+@dataclass(frozen=True)
+class News:
+    """What a run is doing for a firm, and which share of that firm's work is done."""
+
+    firm: str
+    doing: str = ""
+    share: float = 0.0
+
+
+_listener: Callable[[News], object] | None = None
+
+
+def listen(listener: Callable[[News], object] | None) -> None:
+    """Have this process's news told to `listener`; without one they go nowhere."""
+    global _listener
+    _listener = listener
+
+
+def tell(firm: str, doing: str, share: float) -> None:
+    if _listener:
+        _listener(News(firm, doing, share))
+
+
+class Bar:
+    """Things done of things to do, what is being done now, and the time left."""
+
+    def __init__(self, title: str, total: int, on: Console = console, pulse: float = PULSE) -> None:
+        self._console, self._title, self._pulse = on, title, pulse
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[now]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+            console=on,
+            speed_estimate_period=MEMORY,
+        )
+        self._task = self._progress.add_task(title, total=total, now="")
+        self._done = 0
+        self._under_way: dict[str, News] = {}
+        self._spoken = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.update(self._task, now="")
+        self._progress.stop()
+
+    def hear(self, news: News) -> None:
+        """Something goes on for a firm."""
+        self._under_way[news.firm] = news
+        self._show()
+
+    def advance(self, *firms: str) -> None:
+        """Firms that are done; without names, one thing more."""
+        self._done += max(1, len(firms))
+        for firm in firms:
+            self._under_way.pop(firm, None)
+        self._show()
+
+    def _show(self) -> None:
+        now = " · ".join(f"{n.firm} {n.doing}".strip() for n in self._under_way.values() if n.doing)
+        part = sum(n.share for n in self._under_way.values())
+        self._progress.update(self._task, completed=self._done + part, now=now)
+        if not self._console.is_terminal and time.monotonic() - self._spoken >= self._pulse:
+            self._spoken = time.monotonic()
+            task = self._progress.tasks[0]
+            left = "" if task.time_remaining is None else f", {_clock(task.time_remaining)} left"
+            self._console.print(
+                f"{self._title}: {self._done} of {task.total:.0f} done in {_clock(task.elapsed or 0)}{left}"
+                + (f"; {now}" if now else "")
+            )
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}"
