@@ -11,6 +11,7 @@ import pandas as pd
 import statsmodels.api as sm
 from statsmodels.tools.sm_exceptions import PerfectSeparationError
 
+from cbmt_core.diagnostics.comovement.controls import CONTROLS
 from cbmt_core.evaluation.comparison import NO_INDUSTRY
 
 __all__ = ["Estimate", "NotEstimable", "Sample", "linear_probability", "logit", "sample_of"]
@@ -75,7 +76,7 @@ def sample_of(
     """
     frame = pd.DataFrame({"score": score, "wins": wins.astype(float)}).dropna()
     if controls is not None:
-        frame = frame.join(controls, how="inner").dropna()
+        frame = frame.join(controls[list(CONTROLS)], how="inner").dropna()
     if industry is not None:
         frame["industry"] = industry.reindex(frame.index).fillna(NO_INDUSTRY)
         if both_outcomes:
@@ -84,7 +85,7 @@ def sample_of(
     columns = [frame["score"].to_numpy(float), np.ones(len(frame))]
     if controls is not None:
         # Scales far apart would only worsen the arithmetic; the score's coefficient does not depend on them.
-        columns += [_unit(frame[name].to_numpy(float)) for name in controls]
+        columns += [_unit(frame[name].to_numpy(float)) for name in CONTROLS]
     if industry is not None and len(frame):
         columns += list(pd.get_dummies(frame["industry"], drop_first=True).to_numpy(float).T)
     return Sample(frame["wins"].to_numpy(float), np.column_stack(columns), frame.index)

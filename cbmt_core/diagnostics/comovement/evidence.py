@@ -66,8 +66,8 @@ def five_tests(
 ) -> pd.DataFrame:
     """Table "Cross-Metric Co-Movement and Joint-Model Performance", a row a test.
 
-    `score`, `wins` (True where the joint model errs less; NaN unknown), `controls` (every column
-    is used: historical scale and dispersion) and `industry` are indexed by firm. Estimates are: tercile, difference of win rates in points; linear
+    `score`, `wins` (True where the joint model errs less; NaN unknown), `controls` (scale, dispersion) and
+    `industry` are indexed by firm. Estimates are: tercile, difference of win rates in points; linear
     models, change of the win probability for one standard deviation; logit, odds ratio; placebo, the logit's
     coefficient. `se` belongs to the estimate (the logit's to its logarithm, the placebo's is the spread of
     the shuffled coefficients), `low` and `high` are its 95 % interval. A test the firms cannot carry has
@@ -78,7 +78,7 @@ def five_tests(
     tests: list[tuple[str, str, Callable[[], dict[str, float]]]] = [
         ("tercile", "high vs. low tercile, two-sided", lambda: _tercile_test(score, wins)),
         ("lpm", "win ~ score", lambda: _linear(sample_of(score, wins))),
-        ("lpm_controls", "win ~ score + controls + industry", lambda: _linear(controlled)),
+        ("lpm_controls", "win ~ score + scale + dispersion + industry", lambda: _linear(controlled)),
         ("logit", "odds of a win, same controls", lambda: _odds(varied)),
         ("placebo", f"{shuffles} shuffles of the score, same logit", lambda: placebo(varied, shuffles, seed)),
     ]
