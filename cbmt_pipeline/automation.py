@@ -3,7 +3,8 @@
 import dagster as dg
 
 from cbmt_core.errors import CbmtError
-from cbmt_pipeline.assets.firm_data import BATCH, firm_data
+from cbmt_pipeline.assets.firm_data import firm_data
+from cbmt_pipeline.batches import BATCH
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.resources import ProjectResource
 

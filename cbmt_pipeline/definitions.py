@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import dagster as dg
 
+from cbmt_pipeline.assets.diagnostics import (
+    comovement,
+    difficulty,
+    external_calibration,
+    firm_measures,
+    routing,
+)
 from cbmt_pipeline.assets.evaluation import accuracy, bridge, exhibits
 from cbmt_pipeline.assets.firm_data import firm_data
 from cbmt_pipeline.assets.forecasts import benchmark_forecasts
@@ -23,6 +30,11 @@ defs = dg.Definitions(
         neural_forecasts,
         accuracy,
         bridge,
+        firm_measures,
+        comovement,
+        difficulty,
+        routing,
+        external_calibration,
         exhibits,
         warehouse,
         report,

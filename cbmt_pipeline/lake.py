@@ -10,14 +10,19 @@ import duckdb
 import pyarrow.parquet as pq
 
 from cbmt_core import atomic
-from cbmt_core.duck import literal, parquet, parquet_below
+from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
+from cbmt_core.duck import literal, parquet_below
 from cbmt_core.exhibits import EXHIBITS
 from cbmt_core.names import Unit
 from cbmt_core.schema import TABLES, Table
 
 __all__ = ["ALL_TABLES", "Lake", "Stamp"]
 
-ALL_TABLES: dict[str, Table] = TABLES | {name: exhibit.table for name, exhibit in EXHIBITS.items()}
+ALL_TABLES: dict[str, Table] = {
+    **TABLES,
+    **DIAGNOSTIC_TABLES,
+    **{name: exhibit.table for name, exhibit in EXHIBITS.items()},
+}
 """Every table the lake may hold."""
 
 
@@ -54,13 +59,17 @@ class Lake:
         folders = {path.parent.name for path in (self.root / table).glob("firm=*/*.parquet")}
         return [Unit.from_slug(name.removeprefix("firm=")) for name in sorted(folders)]
 
-    def whole_path(self, table: str) -> Path:
-        """The one file of a table made across firms."""
-        return self.root / table / "all.parquet"
+    def whole_path(self, table: str, part: str = "all") -> Path:
+        """The file of a table made across firms, or of the part of it that one asset writes."""
+        return self.root / table / f"{part}.parquet"
+
+    def has_whole(self, table: str) -> bool:
+        """Whether a table made across firms has been written."""
+        return any((self.root / table).glob("*.parquet"))
 
     def whole(self, table: str) -> str:
         """The SQL relation of a table made across firms."""
-        return parquet([self.whole_path(table)])
+        return parquet_below(self.root / table, "*.parquet")
 
     def write(
         self,
@@ -74,9 +83,11 @@ class Lake:
         """Put `relation`, in the table's declared columns and order, in the place of the unit's file."""
         return _write(con, table, relation, stamp, self.path(table, unit, part))
 
-    def write_whole(self, con: duckdb.DuckDBPyConnection, table: str, relation: str, stamp: Stamp) -> int:
+    def write_whole(
+        self, con: duckdb.DuckDBPyConnection, table: str, relation: str, stamp: Stamp, part: str = "all"
+    ) -> int:
         """The same for a table made across firms."""
-        return _write(con, table, relation, stamp, self.whole_path(table))
+        return _write(con, table, relation, stamp, self.whole_path(table, part))
 
     def stamp(self, table: str, unit: Unit, part: str = "part") -> Stamp | None:
         """The stamp of the unit's file, or None without a file."""

@@ -57,7 +57,7 @@ def _comment_columns(con: duckdb.DuckDBPyConnection, table: Table) -> None:
 def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> int:
     con.execute(f"DELETE FROM {table.name}")
     parts = []
-    if not table.partitioned and project.lake.whole_path(table.name).exists():
+    if not table.partitioned and project.lake.has_whole(table.name):
         parts.append(f"SELECT {table.select()} FROM {project.lake.whole(table.name)}")
     elif project.lake.units(table.name):
         parts.append(f"SELECT {table.select()} FROM {project.lake.glob(table.name)}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import duckdb
 import pandas as pd
 
 from cbmt_core.bridge import BridgeErrors, BridgeWindows, bridge_errors
 from cbmt_core.design import StudyDesign
+from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.evaluation import ALL_INDUSTRIES, Relations, compare, reference_of, whole_firms
 from cbmt_core.exhibits.models import BENCHMARKS, FULL_MODEL, LABELS
 
@@ -31,6 +32,13 @@ class Evidence:
     summary: pd.DataFrame
     """Comparison of the paper's models."""
     bridges: BridgeErrors
+    results: Mapping[str, pd.DataFrame] = field(default_factory=dict)
+    """Tables of the diagnostics that have been made."""
+
+    def result(self, name: str) -> pd.DataFrame:
+        """A table of the diagnostics, without rows if it has not been made."""
+        empty = pd.DataFrame(columns=DIAGNOSTIC_TABLES[name].column_names)
+        return self.results.get(name, empty)
 
     def among(self, models: Sequence[str]) -> pd.DataFrame:
         """Rows of the comparison for these models and the reference, in this order, over all industries."""
@@ -58,8 +66,10 @@ def gather(
     design: StudyDesign,
     accuracy: pd.DataFrame,
     bridge: pd.DataFrame,
+    results: Mapping[str, pd.DataFrame] | None = None,
 ) -> Evidence:
-    """Evidence from the tables `accuracy` and `bridge`, which may hold other origins and windows too."""
+    """Evidence from the tables `accuracy` and `bridge`, which may hold other origins and windows too, and from
+    those of the diagnostics."""
     firms = whole_firms(con, relations)
     errors = accuracy[pd.to_datetime(accuracy["origin"]) == pd.Timestamp(design.origin)]
     errors = errors[errors["firm"].isin(firms["firm"])]
@@ -79,4 +89,5 @@ def gather(
         reference=reference,
         summary=compare(errors, firms, models=shown, reference=reference, resamples=0),
         bridges=bridge_errors(bridge[same[0] & same[1]], firms, models=shown),
+        results=results or {},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.exhibits import EXHIBITS
 from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, VIEWS
 
@@ -12,17 +13,17 @@ __all__ = ["exhibit_list", "table_dictionary"]
 HEADING = """\
 # Tables
 
-Made by `make docs` from `cbmt_core/schema.py`; a test keeps it current. Every table lies in the lake as
-Parquet (`data/lake/<table>/firm=<slug>/`; tables made across firms are one file) and, unless it says
-otherwise, as a native table in the published `data/cbmt.duckdb`. The descriptions below are also
-comments in the DuckDB file: `SELECT table_name, comment FROM duckdb_tables()`.
+Made by `make docs` from `cbmt_core/schema.py` and `cbmt_core/diagnostics/tables.py`; a test keeps it current.
+Every table lies in the lake as Parquet (`data/lake/<table>/firm=<slug>/`; tables made across firms are one file)
+and, unless it says otherwise, as a native table in the published `data/cbmt.duckdb`. The descriptions below are
+also comments in the DuckDB file: `SELECT table_name, comment FROM duckdb_tables()`.
 """
 
 
 def table_dictionary() -> str:
     """docs/tables.md as text."""
     parts = [HEADING]
-    for table in (*TABLES.values(), STUDY, STUDY_WINDOW):
+    for table in (*TABLES.values(), *DIAGNOSTIC_TABLES.values(), STUDY, STUDY_WINDOW):
         kept = "" if table.native else " In the published file a view of the lake."
         kept += "" if table.partitioned else " Made across firms."
         key = ", ".join(f"`{name}`" for name in table.key)

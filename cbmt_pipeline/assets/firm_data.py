@@ -7,21 +7,19 @@ import duckdb
 
 from cbmt_core import duck
 from cbmt_core.design import StudyDesign
-from cbmt_core.errors import BadFirmData, CbmtError
+from cbmt_core.errors import BadFirmData
 from cbmt_core.firm_tables import DATA_TABLES, make_firm_tables
 from cbmt_core.names import Unit
 from cbmt_core.report.figures import cohort_layers
 from cbmt_core.schema import TABLES
+from cbmt_pipeline.batches import BATCH, for_each_firm
 from cbmt_pipeline.checks import check_specs, evaluation
 from cbmt_pipeline.metadata import picture, table_metadata
 from cbmt_pipeline.partitions import firm_partitions
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.resources import ProjectResource
 
-__all__ = ["BATCH", "firm_data"]
-
-BATCH = 50
-"""Firms in one run: starting a run costs more than making a small firm's tables."""
+__all__ = ["firm_data"]
 
 UPSTREAM = {
     "transactions": ["intake"],
@@ -52,29 +50,15 @@ UPSTREAM = {
 def firm_data(context: dg.AssetExecutionContext, project: ProjectResource) -> Iterator[dg.MaterializeResult]:
     here = project.open()
     selected = {key.to_user_string() for key in context.selected_asset_keys}
-    keys = list(context.partition_keys)
     design = here.design()
     inputs = here.intake.units()
-    failed = {}
-    for done, slug in enumerate(keys, start=1):
-        try:
-            unit = Unit.from_slug(slug)
-            if unit not in inputs:
-                raise BadFirmData(unit.name, "no ingested row names it any more; delete its partition")
-            _one_firm(context, here, unit, design, inputs[unit], selected)
-            context.log.info(f"{done}/{len(keys)} {slug}")
-        except (CbmtError, duckdb.Error, OSError) as error:
-            failed[slug] = str(error)
-            context.log.error(f"{done}/{len(keys)} {slug}: {error}")
-    if failed:
-        # What was not recorded above is what failed: exactly the bad firms are red.
-        reasons = "\n".join(f"{slug}: {why}" for slug, why in failed.items())
-        raise dg.Failure(
-            f"{len(failed)} of {len(keys)} firms are not usable; the others are done.\n{reasons}",
-            metadata=dict(list(failed.items())[:50]),
-            allow_retries=False,
-        )
 
+    def make(unit: Unit) -> None:
+        if unit not in inputs:
+            raise BadFirmData(unit.name, "no ingested row names it any more; delete its partition")
+        _one_firm(context, here, unit, design, inputs[unit], selected)
+
+    for_each_firm(context, make)
     yield from ()  # Every firm was recorded one by one above; there is no other output.
 
 

@@ -9,9 +9,19 @@ from cbmt_pipeline.resources import ProjectResource
 
 __all__ = ["warehouse"]
 
+DIAGNOSTICS = ("firm_measures", "comovement", "difficulty", "routing", "external_calibration")
+
 
 @dg.asset(
-    deps=[*DATA_TABLES, "benchmark_forecasts", "neural_forecasts", "accuracy", "bridge", "exhibits"],
+    deps=[
+        *DATA_TABLES,
+        "benchmark_forecasts",
+        "neural_forecasts",
+        "accuracy",
+        "bridge",
+        *DIAGNOSTICS,
+        "exhibits",
+    ],
     group_name="publish",
     kinds={"duckdb"},
     automation_condition=dg.AutomationCondition.eager().without(

@@ -27,17 +27,27 @@ def test_the_graph_is_the_one_written_here() -> None:
         "neural_forecasts": ["tuned_models"],
         "accuracy": ["benchmark_forecasts", "cohort_week", "firm", "firm_week", "neural_forecasts"],
         "bridge": ["benchmark_forecasts", "cohort_week", "firm", "firm_week", "neural_forecasts"],
-        "exhibits": ["accuracy", "bridge"],
+        "firm_measures": ["cohort_week", "firm", "transactions"],
+        "comovement": ["accuracy", "firm_measures"],
+        "difficulty": ["accuracy", "firm_measures"],
+        "routing": ["accuracy", "firm_measures"],
+        "external_calibration": ["accuracy"],
+        "exhibits": ["accuracy", "bridge", "comovement", "difficulty", "external_calibration", "routing"],
         "warehouse": [
             "accuracy",
             "benchmark_forecasts",
             "bridge",
             "cohort_week",
+            "comovement",
+            "difficulty",
             "exhibits",
+            "external_calibration",
             "firm",
+            "firm_measures",
             "firm_week",
             "neural_forecasts",
             "quarantine",
+            "routing",
             "transactions",
         ],
         "report": ["warehouse"],
@@ -46,7 +56,7 @@ def test_the_graph_is_the_one_written_here() -> None:
 
 def test_firm_tables_are_partitioned_by_firm_and_batched() -> None:
     graph = defs.resolve_asset_graph()
-    for table in ("transactions", "quarantine", "cohort_week", "firm_week", "firm"):
+    for table in ("transactions", "quarantine", "cohort_week", "firm_week", "firm", "firm_measures"):
         node = graph.get(dg.AssetKey(table))
         assert isinstance(node.partitions_def, dg.DynamicPartitionsDefinition)
         assert node.partitions_def.name == "firm"

@@ -1,6 +1,13 @@
 """External calibration: errors on panel sales beside those of analysts on reported revenue."""
 
-from cbmt_core.diagnostics.calibration.study import Calibration, calibrate, weekly_sales
+from cbmt_core.diagnostics.calibration.study import Calibration, calibrate, calibration_tables, weekly_sales
 from cbmt_core.diagnostics.calibration.tables import AnalystTables, read_tables
 
-__all__ = ["AnalystTables", "Calibration", "calibrate", "read_tables", "weekly_sales"]
+__all__ = [
+    "AnalystTables",
+    "Calibration",
+    "calibrate",
+    "calibration_tables",
+    "read_tables",
+    "weekly_sales",
+]

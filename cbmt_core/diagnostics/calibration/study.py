@@ -12,12 +12,14 @@ import pandas as pd
 
 from cbmt_core.design import StudyDesign
 from cbmt_core.diagnostics.calibration.tables import AnalystTables
+from cbmt_core.diagnostics.data import State
+from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.duck import literal
 from cbmt_core.errors import BadTable
 from cbmt_core.evaluation import Relations
 from cbmt_core.evaluation.paired import MIN_FIRMS, SEED
 
-__all__ = ["RESAMPLES", "TRIMMED", "Calibration", "calibrate", "weekly_sales"]
+__all__ = ["RESAMPLES", "TRIMMED", "Calibration", "calibrate", "calibration_tables", "weekly_sales"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,7 +27,8 @@ RESAMPLES = 1_000
 TRIMMED = 0.1
 """Share of tickers left out: those whose two errors differ most."""
 
-_SUMMARY = ["horizon", "model", "firms", "model_smape", "model_se", "analyst_smape", "analyst_se"]
+_QUARTERS = DIAGNOSTIC_TABLES["calibration_quarter"].column_names
+_SUMMARY = DIAGNOSTIC_TABLES["calibration_summary"].column_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +39,19 @@ class Calibration:
     """Rows of the table `calibration_summary`."""
     note: str
     """How many firms, tickers and quarters there were and what became of them."""
+
+
+def calibration_tables(made: Calibration | None) -> tuple[dict[str, pd.DataFrame], State]:
+    """The tables `calibration_quarter` and `calibration_summary`, and what they rest on; empty from None."""
+    if made is None:
+        note = "skipped: cbmt.toml has no [calibration] section, so there are no analyst forecasts to compare with"
+        frames = (pd.DataFrame(columns=_QUARTERS), pd.DataFrame(columns=_SUMMARY))
+        state = State("external_calibration", 0, 1, False, note)
+    else:
+        frames = (made.quarters, made.summary)
+        firms = made.quarters.loc[~made.quarters["trimmed"], "ticker"].nunique()
+        state = State("external_calibration", firms, 1, firms > 0, made.note)
+    return dict(zip(("calibration_quarter", "calibration_summary"), frames, strict=True)), state
 
 
 def weekly_sales(
@@ -97,7 +113,7 @@ def calibrate(
     )
     if dropped:
         note += f" Left out, because their firms differ in currency: {', '.join(dropped)}."
-    return Calibration(both, pd.DataFrame(rows, columns=_SUMMARY), note)
+    return Calibration(both[_QUARTERS], pd.DataFrame(rows, columns=_SUMMARY), note)
 
 
 def _by_ticker(tickers: pd.DataFrame, weekly: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:

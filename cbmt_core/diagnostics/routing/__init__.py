@@ -5,6 +5,7 @@ from cbmt_core.diagnostics.routing.policy import Decision, best_threshold, decid
 from cbmt_core.diagnostics.routing.rules import RULES, Rule
 from cbmt_core.diagnostics.routing.splits import split, strata
 from cbmt_core.diagnostics.routing.study import ALL, NEEDED, POLICIES, PRIMARY, RESPLIT, RoutingStudy, study
+from cbmt_core.diagnostics.routing.tables import routing_panel, routing_tables
 
 __all__ = [
     "ALL",
@@ -19,6 +20,8 @@ __all__ = [
     "Rule",
     "best_threshold",
     "decide",
+    "routing_panel",
+    "routing_tables",
     "split",
     "strata",
     "study",

@@ -28,7 +28,6 @@ class Rule:
     """A classifier of firms where the joint model wins; its settings are the same in every split."""
 
     name: str
-    label: str
     classifier: Callable[[int], Any]
     """From a seed."""
     every_measure: bool
@@ -48,16 +47,14 @@ def _median() -> SimpleImputer:
 
 
 RULES = (
-    Rule("logistic", "Logistic regression", lambda _: LogisticRegression(), every_measure=False),
+    Rule("logistic", lambda _: LogisticRegression(), every_measure=False),
     Rule(
         "tree",
-        "Decision tree",
         lambda seed: DecisionTreeClassifier(max_depth=3, min_samples_leaf=10, random_state=seed),
         every_measure=True,
     ),
     Rule(
         "boosted",
-        "Gradient-boosted classifier",
         lambda seed: GradientBoostingClassifier(
             n_estimators=100, learning_rate=0.05, max_depth=2, subsample=0.5, max_features="sqrt", random_state=seed
         ),

@@ -13,6 +13,7 @@ from cbmt_core.diagnostics.routing.panel import RoutingPanel
 from cbmt_core.diagnostics.routing.policy import Decision, decide
 from cbmt_core.diagnostics.routing.rules import RULES
 from cbmt_core.diagnostics.routing.splits import split
+from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.evaluation.paired import SEED
 
 __all__ = ["ALL", "NEEDED", "POLICIES", "PRIMARY", "RESPLIT", "RESPLITS", "RoutingStudy", "study"]
@@ -23,12 +24,10 @@ ALL, PRIMARY, RESPLIT = "all firms", "primary", "re-split"
 RESPLITS = 100
 NEEDED = 40
 """Firms below which no rule is learned: 28 to learn from, 12 to judge on."""
-POLICIES = {
-    "always_single_task": "Always single-task",
-    "always_cbmt": "Always CBMT",
-    **{rule.name: rule.label for rule in RULES},
-    "oracle": "Oracle (two-model choice)",
-}
+POLICIES = ("always_single_task", "always_cbmt", *(rule.name for rule in RULES), "oracle")
+
+
+_POLICY, _CHOICE = (DIAGNOSTIC_TABLES[name].column_names for name in ("routing_policy", "routing_choice"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,7 @@ def study(
     """
     known, unscored = (panel.take(np.flatnonzero(rows)) for rows in (panel.scored, ~panel.scored))
     rows = _fixed(known, ALL, 0)
-    choices = pd.DataFrame(columns=["firm", "policy", "sample", "probability", "threshold", "model"])
+    choices = pd.DataFrame(columns=_CHOICE)
     if len(known.firms) >= NEEDED:
         for number in range(resplits + 1):
             training, held = (known.take(part) for part in split(known.industry, seed + number))
@@ -70,7 +69,7 @@ def study(
                 choices = pd.concat(parts, ignore_index=True)
             if on_split is not None:
                 on_split(number, resplits)
-    return RoutingStudy(pd.DataFrame(rows), choices)
+    return RoutingStudy(pd.DataFrame(rows, columns=_POLICY), choices)
 
 
 def _fixed(panel: RoutingPanel, sample: str, number: int) -> list[dict[str, object]]:

@@ -1,0 +1,94 @@
+"""Co-movement and difficulty as tables of the lake, from what is known of the firms; what is missing is said."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from cbmt_core.diagnostics.comovement import (
+    MIN_FIRMS,
+    column_results,
+    comovement_score,
+    five_tests,
+    tercile_rates,
+    terciles,
+)
+from cbmt_core.diagnostics.comovement.evidence import SHUFFLES
+from cbmt_core.diagnostics.data import DiagnosticData, State
+from cbmt_core.diagnostics.difficulty import FIRMS_NEEDED, TARGET_OUTCOME, explain
+from cbmt_core.diagnostics.difficulty.drivers import REPEATS
+from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
+from cbmt_core.evaluation import reference_of
+
+__all__ = ["comovement_tables", "difficulty_tables"]
+
+JOINT, SINGLE = "cbmt", "single_task"
+
+COMPARED = ("lstm", "wg_pnbd_e_pp", "wg_pnbd_pp")
+"""Models beside the reference in the tables of difficulty (table "…by Predicted Difficulty Bands")."""
+_DIFFICULTY = {
+    "difficulty_r2": "r2",
+    "predicted_error": "phe",
+    "difficulty_band": "bands",
+    "difficulty_importance": "importance",
+    "difficulty_dependence": "dependence",
+    "difficulty_grid": "grid",
+}
+
+
+def comovement_tables(
+    data: DiagnosticData, *, shuffles: int = SHUFFLES
+) -> tuple[dict[str, pd.DataFrame], State]:
+    """The tables of co-movement: scores always, tests where both forecasts are there."""
+    score = comovement_score(data.measures)
+    scores = score.values  # noqa: PD011  a field of the score, not of a frame
+    joint, single = (data.smape("total_sales", name) for name in (JOINT, SINGLE))
+    # Section "Diagnostic Evidence on Shared-Driver Signal Extraction": WinJoint.
+    wins = (joint < single).astype(float).where(joint.notna() & single.notna())
+    firms = int((wins.notna() & scores.notna()).sum())
+    about = (wins, data.controls, data.industry)
+    frames = {
+        "comovement_score": pd.DataFrame(
+            {
+                "score": scores,
+                "tercile": terciles(scores[wins.notna()]).reindex(scores.index),
+                "joint_wins": wins.map({1.0: True, 0.0: False}),
+            }
+        ).rename_axis("firm").reset_index(),
+        "comovement_test": five_tests(scores, *about, shuffles=shuffles),
+        "comovement_tercile": tercile_rates(scores, wins),
+        "comovement_column": column_results(data.measures, *about).assign(loading=score.loadings.to_numpy()),
+    }  # fmt: skip
+    if lacking := data.lacking((JOINT, SINGLE)):
+        note = f"needs forecasts by {JOINT} and {SINGLE}; no firm has one by {' or '.join(lacking)}"
+    elif firms < MIN_FIRMS:
+        note = score.note or f"{firms} firms have a score and both forecasts; {MIN_FIRMS} are needed"
+    else:
+        note = (
+            f"the score holds {100 * score.explained:.0f}% of the variance of {len(score.loadings)} measures"
+        )
+    return frames, State("comovement", firms, MIN_FIRMS, firms >= MIN_FIRMS, note)
+
+
+def difficulty_tables(
+    data: DiagnosticData, *, repeats: int = REPEATS
+) -> tuple[dict[str, pd.DataFrame], State]:
+    """The tables of difficulty: about the error of CBMT, or of what stands in for it until it has run."""
+    errors = data.errors.melt(value_name="smape", ignore_index=False).dropna().reset_index()
+    if errors.empty:
+        return _empty(_DIFFICULTY), State(
+            "difficulty", 0, FIRMS_NEEDED, False, "no firm has a forecast of observed weeks yet"
+        )
+    model = reference_of(errors["model"])
+    told = explain(data.features, errors, model=model, models=(model, *COMPARED), repeats=repeats)
+    frames = {name: getattr(told, part) for name, part in _DIFFICULTY.items()}
+    for name in ("predicted_error", "difficulty_importance", "difficulty_dependence"):
+        frames[name] = frames[name].assign(model=model)
+    firms = int(data.smape(TARGET_OUTCOME, model).notna().sum())
+    note = f"predicted error of cohort sales by {model}"
+    if firms < FIRMS_NEEDED:
+        note = f"needs {FIRMS_NEEDED} firms with a forecast by {model}; there are {firms}"
+    return frames, State("difficulty", firms, FIRMS_NEEDED, firms >= FIRMS_NEEDED, note)
+
+
+def _empty(names: dict[str, str]) -> dict[str, pd.DataFrame]:
+    return {name: pd.DataFrame(columns=DIAGNOSTIC_TABLES[name].column_names) for name in names}

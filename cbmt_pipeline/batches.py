@@ -1,0 +1,37 @@
+"""Many firms in one run: exactly the bad ones are red, the others are done."""
+
+from collections.abc import Callable
+
+import dagster as dg
+import duckdb
+
+from cbmt_core.errors import CbmtError
+from cbmt_core.names import Unit
+
+__all__ = ["BATCH", "for_each_firm"]
+
+BATCH = 50
+"""Firms in one run: starting a run costs more than making a small firm's tables."""
+
+
+def for_each_firm(context: dg.AssetExecutionContext, make: Callable[[Unit], None]) -> None:
+    """Call `make`, which records the firm's materialisations itself, for every firm of the run.
+
+    What is not recorded is what failed. The names of those come with the failure at the end.
+    """
+    keys = list(context.partition_keys)
+    failed = {}
+    for done, slug in enumerate(keys, start=1):
+        try:
+            make(Unit.from_slug(slug))
+            context.log.info(f"{done}/{len(keys)} {slug}")
+        except (CbmtError, duckdb.Error, OSError) as error:
+            failed[slug] = str(error)
+            context.log.error(f"{done}/{len(keys)} {slug}: {error}")
+    if failed:
+        reasons = "\n".join(f"{slug}: {why}" for slug, why in failed.items())
+        raise dg.Failure(
+            f"{len(failed)} of {len(keys)} firms are not usable; the others are done.\n{reasons}",
+            metadata=dict(list(failed.items())[:50]),
+            allow_retries=False,
+        )
