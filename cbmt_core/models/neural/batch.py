@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -19,56 +20,82 @@ _COHORT = len(COHORT_COVARIATES)
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """B windows. Week τ of a window carries the outcomes of τ and the covariates of τ + 1, which are
-    known at τ: so the last week brings the target week's season, holidays and tenure."""
+    """B windows for each of G networks, or B that all networks share (G = 1).
+
+    Week τ of a window carries the outcomes of τ and the covariates of τ + 1, which are known at τ: so the
+    last week brings the target week's season, holidays and tenure.
+    """
 
     numeric: Tensor
-    """[B, 20, C] outcomes, flags, cohort covariates."""
+    """[C, G, B, L] outcomes, flags, cohort covariates."""
     history: Tensor
-    """[K, B, 20] the outcomes once more, one after the other, for the heads."""
-    week: Tensor
-    """[B, 20] index into the next two."""
+    """[K, G, B, L] the outcomes once more, for the heads."""
+    first_week: Tensor
+    """[G, B] where the window begins in the next two; its other weeks follow."""
     week_covariates: Tensor
     """[U, C]"""
     week_of_year: Tensor
     """[U]"""
     month: Tensor
-    """[B]"""
+    """[G, B]"""
     cohort: Tensor
-    """[B]"""
+    """[G, B]"""
 
     def __len__(self) -> int:
-        return len(self.cohort)
+        return self.cohort.numel()
 
     @classmethod
     def of(cls, windows: Windows, outcomes: tuple[str, ...]) -> Self:
         columns = [OUTCOMES.index(name) for name in outcomes]
-        seen = windows.outcomes[..., columns]
         # A trend or tenure beyond all that training saw is taken as the longest it saw: a network that
         # extrapolates its own curvature for a year walks away.
         covariates = np.minimum(windows.covariates, 1.0)
-        numeric = np.concatenate([seen, windows.flags, covariates[:, 1:, :_COHORT]], axis=-1)
-        weeks = windows.week[:, None] + np.arange(1 - LOOKBACK, 1)
-        _, first, position = np.unique(weeks, return_index=True, return_inverse=True)
-        sample, lag = np.divmod(first, LOOKBACK)
+        numeric = np.concatenate(
+            [windows.outcomes[..., columns], windows.flags, covariates[:, 1:, :_COHORT]], axis=-1
+        )
+        numeric = np.ascontiguousarray(np.moveaxis(numeric, -1, 0))[:, None]
+        # The windows of one target week share its weeks: one of them tells all about these.
+        target, sample = np.unique(windows.week, return_index=True)
+        weeks = np.unique(target[:, None] + np.arange(1 - LOOKBACK, 1))
+        latest = np.searchsorted(target, weeks)
+        lag = LOOKBACK - (target[latest] - weeks)
         return cls(
             numeric=torch.from_numpy(numeric),
-            history=torch.from_numpy(np.ascontiguousarray(np.moveaxis(seen, -1, 0))),
-            week=torch.from_numpy(position.reshape(weeks.shape)),
-            week_covariates=torch.from_numpy(covariates[sample, lag + 1, _COHORT:]),
-            week_of_year=torch.from_numpy(windows.week_of_year[sample, lag + 1]),
-            month=torch.from_numpy(windows.month),
-            cohort=torch.from_numpy(windows.cohort),
+            history=torch.from_numpy(numeric[: len(columns)]),
+            first_week=torch.from_numpy(np.searchsorted(weeks, windows.week + 1 - LOOKBACK)[None]),
+            week_covariates=torch.from_numpy(covariates[sample[latest], lag, _COHORT:]),
+            week_of_year=torch.from_numpy(windows.week_of_year[sample[latest], lag]),
+            month=torch.from_numpy(windows.month[None]),
+            cohort=torch.from_numpy(windows.cohort[None]),
         )
 
-    def take(self, rows: Tensor, cohort: Tensor | None = None) -> Batch:
-        """The windows `rows`, with other cohort ids if given."""
-        return Batch(
-            numeric=self.numeric[rows],
-            history=self.history[:, rows],
-            week=self.week[rows],
-            week_covariates=self.week_covariates,
-            week_of_year=self.week_of_year,
-            month=self.month[rows],
-            cohort=self.cohort[rows] if cohort is None else cohort,
+    @classmethod
+    def together(cls, batches: Sequence[Batch]) -> Batch:
+        """The windows of several batches of the same weeks, one after the other."""
+        first = batches[0]
+        if len(batches) == 1:
+            return first
+        return replace(
+            first,
+            numeric=torch.cat([b.numeric for b in batches], 2),
+            history=torch.cat([b.history for b in batches], 2),
+            first_week=torch.cat([b.first_week for b in batches], 1),
+            month=torch.cat([b.month for b in batches], 1),
+            cohort=torch.cat([b.cohort for b in batches], 1),
+        )
+
+    def take(self, rows: Tensor, cohort: Tensor) -> Batch:
+        """The windows `rows` [G, B], with these cohort ids."""
+        flat = rows.flatten()
+
+        def windows(x: Tensor) -> Tensor:
+            return x.flatten(1, 2).index_select(1, flat).view(len(x), *rows.shape, -1)
+
+        return replace(
+            self,
+            numeric=windows(self.numeric),
+            history=windows(self.history),
+            first_week=self.first_week[0][rows],
+            month=self.month[0][rows],
+            cohort=cohort,
         )

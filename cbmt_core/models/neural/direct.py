@@ -20,7 +20,8 @@ from cbmt_core.models.contract import CannotFit, FitRecord, SalesForecast, State
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig, TrainingConfig
 from cbmt_core.models.neural.curve import curve
-from cbmt_core.models.neural.network import Dimensions, Network, Parameters
+from cbmt_core.models.neural.network import Dimensions, Network
+from cbmt_core.models.neural.parts import Mask, Parameters
 from cbmt_core.models.neural.profiles import PROFILES
 from cbmt_core.models.neural.training import minimise, one_thread
 from cbmt_core.panel import FirmPanel
@@ -93,11 +94,11 @@ class SalesCalendar:
         known = np.column_stack([calendar.holiday.any(axis=1), trend, trend**2]).astype(np.float32)
         after = target[:, None] + np.arange(1 - lookback, 1)
         seen = sales[after - 1].astype(np.float32)
-        nothing = torch.zeros(len(target), dtype=torch.int64)
+        nothing = torch.zeros(1, len(target), dtype=torch.int64)
         return Batch(
-            numeric=torch.from_numpy(seen[..., None]),
-            history=torch.from_numpy(seen[None]),
-            week=torch.from_numpy(after),
+            numeric=torch.from_numpy(seen[None, None]),
+            history=torch.from_numpy(seen[None, None]),
+            first_week=torch.from_numpy(after[None, :, 0]),
             week_covariates=torch.from_numpy(known),
             week_of_year=torch.from_numpy(calendar.week_of_year.copy()),
             month=nothing,
@@ -118,30 +119,30 @@ def _train(
     stops: list[int],
     losses: list[float] | None = None,
 ) -> Iterator[tuple[Network, Tensor]]:
-    network, rng = _network(candidate), np.random.default_rng(seed)
+    network = _network(candidate)
     batch = calendar.batch(sales, np.arange(candidate.weeks, len(sales)), candidate.weeks)
-    targets = torch.from_numpy(sales[candidate.weeks :, None].astype(np.float32))
+    targets = torch.from_numpy(sales[candidate.weeks :].astype(np.float32))
+    rows = torch.from_numpy(np.random.default_rng(seed).integers(len(batch), size=(steps, 1, BATCH)))
     config = TrainingConfig(
         steps=steps, batch=BATCH, rate=candidate.rate, backbone_share=1.0, clip=1.0, warm_up=0.05
     )
 
-    def loss(p: Parameters, generator: torch.Generator) -> Tensor:
-        rows = torch.from_numpy(rng.integers(len(batch), size=BATCH))
-        error = network(p, batch.take(rows), generator) - targets[rows]
-        return (error * error).mean()
+    def descend(p: Parameters, mask: Mask, step: int) -> tuple[Tensor, Tensor]:
+        predicted, pull = network.forward(p, batch.take(rows[step], batch.cohort[0][rows[step]]), mask)
+        error = predicted - targets[rows[step]]
+        return (error * error).mean((1, 2)), pull(error * (2.0 / BATCH))
 
-    for flat in minimise(loss, network, config, seed, stops, losses):
+    for (flat,) in minimise(descend, [network], [config], [seed], stops, [] if losses is None else [losses]):
         yield network, flat
 
 
 def _walk(network: Network, flat: Tensor, calendar: SalesCalendar, sales: Floats, horizon: int) -> Floats:
     """The scaled sales of the next weeks, each forecast fed back."""
     path = sales.copy()
-    p = network.named(flat)
     with torch.inference_mode():
         for _ in range(horizon):
             batch = calendar.batch(path, np.array([len(path)]), network.config.lookback)
-            path = np.append(path, np.clip(float(network(p, batch)), -CEILING, CEILING))
+            path = np.append(path, np.clip(float(network(flat, batch)), -CEILING, CEILING))
     return path[len(sales) :]
 
 

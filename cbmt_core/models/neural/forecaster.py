@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Self
 
@@ -20,7 +21,7 @@ from cbmt_core.models.neural.config import LossWeights, NetworkConfig, TrainingC
 from cbmt_core.models.neural.curve import curve
 from cbmt_core.models.neural.network import Network
 from cbmt_core.models.neural.profiles import PROFILES, Profile
-from cbmt_core.models.neural.training import TrainingSet, one_thread, train
+from cbmt_core.models.neural.training import Run, TrainingSet, one_thread, train
 from cbmt_core.models.sequence import (
     LOOKBACK,
     OUTCOMES,
@@ -136,15 +137,14 @@ class Trained:
     def predict(self, windows: Windows) -> npt.NDArray[np.float32]:
         total = np.zeros((len(windows), len(OUTCOMES)), np.float32)
         voices = np.zeros(len(OUTCOMES), np.float32)
-        batches: dict[tuple[str, ...], Batch] = {}
         with torch.inference_mode():
-            for network, flat in self.networks:
-                outcomes = network.config.outcomes
-                if outcomes not in batches:
-                    batches[outcomes] = Batch.of(windows, outcomes)
+            for _, alike in groupby(self.networks, lambda pair: pair[0].values()):
+                networks, flats = zip(*alike, strict=True)
+                outcomes = networks[0].config.outcomes
                 columns = [OUTCOMES.index(name) for name in outcomes]
-                total[:, columns] += network(network.named(flat), batches[outcomes]).numpy()
-                voices[columns] += 1
+                forecasts = networks[0](torch.stack(flats), Batch.of(windows, outcomes))
+                total[:, columns] += forecasts.sum(0).numpy()
+                voices[columns] += len(networks)
         return np.asarray(np.minimum(total / np.maximum(voices, 1), CEILING), np.float32)
 
 
@@ -231,15 +231,10 @@ class NeuralForecaster:
         """Networks with the chosen setting, trained on the whole panel."""
         family, profile = FAMILIES[self.family], PROFILES[self.profile]
         scaling = Scaling.of(panel)
-        networks = [
-            trained
-            for group, data in _data(panel, scaling, family).items()
-            for member in range(profile.members)
-            for trained in _train(
-                family, chosen.parameters, profile, group, data, scaling, seed + member, CHECKS[-1:]
-            )
-        ]
-        return FittedNeural(Trained(tuple(networks)), History.of(panel).tail(LOOKBACK), scaling, chosen)
+        seeds = range(seed, seed + profile.members)
+        data = _data(panel, scaling, family)
+        (networks,) = _train(family, chosen.parameters, profile, data, scaling, seeds, CHECKS[-1:])
+        return FittedNeural(Trained(networks), History.of(panel).tail(LOOKBACK), scaling, chosen)
 
     def _search(self, family: Family, profile: Profile, panel: FirmPanel, seed: int) -> Found:
         training = validation_split(panel)
@@ -250,12 +245,8 @@ class NeuralForecaster:
         def objective(choice: Choice, report: Report) -> tuple[float, dict[str, Any]]:
             """The walk-forward error over the validation window."""
             losses: list[list[float]] = [[] for _ in data]
-            runs = [
-                _train(family, choice, profile, group, part, scaling, seed, CHECKS, kept)
-                for (group, part), kept in zip(data.items(), losses, strict=True)
-            ]
             checks, error = [], np.inf
-            for networks in zip(*runs, strict=True):
+            for networks in _train(family, choice, profile, data, scaling, [seed], CHECKS, losses):
                 drivers = walk_forward(Trained(networks), history, scaling, horizon)
                 error = walk_forward_error(panel, training, drivers)
                 checks.append((len(losses[0]), error))
@@ -285,13 +276,19 @@ def _train(
     family: Family,
     choice: Choice,
     profile: Profile,
-    group: tuple[str, ...],
-    data: TrainingSet,
+    data: Mapping[tuple[str, ...], TrainingSet],
     scaling: Scaling,
-    seed: int,
+    seeds: Sequence[int],
     shares: Sequence[float],
-    losses: list[float] | None = None,
-) -> Iterator[tuple[Network, Tensor]]:
+    losses: Sequence[list[float]] = (),
+) -> Iterator[tuple[tuple[Network, Tensor], ...]]:
+    """The networks of all groups and seeds after each share of the steps, trained side by side."""
     sizes, config = _configs(family, choice, profile)
     stops = [max(1, round(share * config.steps)) for share in shares]
-    return train(data, scaling, replace(sizes, outcomes=group), config, seed, stops, losses)
+    runs = [
+        Run(part, replace(sizes, outcomes=group), config, seed)
+        for group, part in data.items()
+        for seed in seeds
+    ]
+    for networks in train(runs, scaling, stops, losses):
+        yield tuple(networks)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 import torch
 from torch import Tensor
@@ -10,20 +11,53 @@ from torch import Tensor
 from cbmt_core.models.neural.config import LossWeights
 from cbmt_core.models.sequence import Scaling
 
-__all__ = ["Objective"]
+__all__ = ["Objective", "Truth"]
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What came after n windows."""
+
+    targets: Tensor
+    """[K, n] scaled."""
+    known: Tensor
+    """[K, n] 1, or 0 where the target carries no loss."""
+    is_birth: Tensor
+    """[n]"""
+    size: Tensor
+    """[n] customers of the cohort."""
+    sales: Tensor
+    """[n] of the cohort in the target week, original units."""
+
+    @classmethod
+    def together(cls, parts: Sequence[Truth]) -> Truth:
+        """Several sets of windows, one after the other."""
+        return cls(*(torch.cat([getattr(t, f.name) for t in parts], -1) for f in fields(cls)))
+
+    def take(self, rows: Tensor) -> Truth:
+        """The windows `rows`, an index of any shape that takes the place of n."""
+        return Truth(
+            self.targets[:, rows],
+            self.known[:, rows],
+            self.is_birth[rows],
+            self.size[rows],
+            self.sales[rows],
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """Σ ω_k L_k + ω_C L_C (Web App. "Objective Function and Optimization Details")."""
+    """Σ ω_k L_k + ω_C L_C (Web App. "Objective Function and Optimization Details") of G networks."""
 
     outcomes: tuple[str, ...]
     weights: Tensor
-    """[K] ω"""
-    alignment: float
-    """ω_C"""
-    low: Tensor
-    span: Tensor
+    """[K, G, 1] ω"""
+    alignment: Tensor
+    """[G, 1] ω_C"""
+    aligned: bool
+    """Whether there is any alignment: it takes all three drivers from one network."""
+    low: tuple[float, ...]
+    span: tuple[float, ...]
     """[K] of the outcomes' scaling."""
     sales_span: float
     observed_size: bool = False
@@ -33,47 +67,57 @@ class Objective:
     @classmethod
     def of(
         cls,
-        outcomes: tuple[str, ...],
-        weights: LossWeights,
+        outcomes: Sequence[tuple[str, ...]],
+        weights: Sequence[LossWeights],
         scaling: Scaling,
         *,
         observed_size: bool = False,
     ) -> Objective:
+        """The objective of networks with these outcomes and weights."""
+        each = [w.of(names) for names, w in zip(outcomes, weights, strict=True)]
+        joint = all({"A", "R", "V"} <= set(names) for names in outcomes)
         return cls(
-            outcomes=outcomes,
-            weights=torch.tensor(weights.of(outcomes), dtype=torch.float32),
-            alignment=weights.C if {"A", "R", "V"} <= set(outcomes) else 0.0,
-            low=torch.tensor([scaling.low[k] for k in outcomes]),
-            span=torch.tensor([scaling.span[k] for k in outcomes]),
+            outcomes=outcomes[0],
+            weights=torch.tensor(each, dtype=torch.float32).t()[..., None],
+            alignment=torch.tensor([[w.C] for w in weights], dtype=torch.float32),
+            aligned=joint and any(w.C for w in weights),
+            low=tuple(scaling.low[k] for k in outcomes[0]),
+            span=tuple(scaling.span[k] for k in outcomes[0]),
             sales_span=scaling.span["Y"],
             observed_size=observed_size,
         )
 
-    def __call__(
-        self,
-        predicted: Tensor,
-        target: Tensor,
-        known: Tensor,
-        is_birth: Tensor,
-        size: Tensor,
-        sales: Tensor,
-    ) -> Tensor:
-        """Mean over the batch. `known` is 0 where a target carries no loss; `size` and `sales` are the
-        cohort's, in original units."""
-        error = (predicted - target) * known
-        total = (error * error).mean(0) @ self.weights
-        if self.alignment:
-            missed = (self.implied_sales(predicted, is_birth, size) - sales) * (1.0 / self.sales_span)
-            total = total + self.alignment * (missed * missed).mean()
-        return total
+    def __call__(self, predicted: Tensor, truth: Truth) -> tuple[Tensor, Tensor]:
+        """[G] losses, each the mean over its B windows, and their gradient with respect to the forecasts
+        [K, G, B]."""
+        B = predicted.shape[-1]
+        error = (predicted - truth.targets) * truth.known
+        gradient = error * self.weights * (2.0 / B)
+        loss = 0.5 * (error * gradient).sum((0, 2))
+        if self.aligned:
+            a, r, v = map(self.outcomes.index, "ARV")
+            customers, orders, value = self._drivers(predicted, truth)
+            missed = (customers * orders * value - truth.sales) * (1.0 / self.sales_span)
+            pull = missed * self.alignment * (2.0 / B)
+            loss = loss + 0.5 * (missed * pull).sum(1)
+            pull = pull * (1.0 / self.sales_span)
+            free = truth.is_birth if self.observed_size else 1.0
+            gradient[a] += pull * orders * value * free * self.span[a]
+            gradient[r] += pull * customers * value * self.span[r]
+            gradient[v] += pull * customers * orders * self.span[v]
+        return loss, gradient
 
-    def implied_sales(self, predicted: Tensor, is_birth: Tensor, size: Tensor) -> Tensor:
+    def implied_sales(self, predicted: Tensor, truth: Truth) -> Tensor:
         """Ŷ^aux = Â (1[birth] + R̂) V̂ in original units (Web App. "Auxiliary revenue-alignment regularizer").
 
         Only the span of s_Y matters to L_C: its low cancels in the difference.
         """
-        drivers = predicted * self.span + self.low
-        a, r, v = (drivers[:, self.outcomes.index(k)] for k in "ARV")
+        customers, orders, value = self._drivers(predicted, truth)
+        return customers * orders * value
+
+    def _drivers(self, predicted: Tensor, truth: Truth) -> tuple[Tensor, Tensor, Tensor]:
+        """Customers, orders of each, value of an order."""
+        a, r, v = (predicted[k] * self.span[k] + self.low[k] for k in map(self.outcomes.index, "ARV"))
         if self.observed_size:
-            a = torch.where(is_birth > 0, a, size)
-        return a * (is_birth + r) * v
+            a = torch.where(truth.is_birth > 0, a, truth.size)
+        return a, truth.is_birth + r, v

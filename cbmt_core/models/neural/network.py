@@ -1,24 +1,26 @@
-"""The network as a pure function of its parameters: shared backbone, one head for each outcome."""
+"""The network as a function of its parameters: shared backbone, one head for each outcome."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig
-from cbmt_core.models.neural.encoder import encoder_layer, norm
+from cbmt_core.models.neural.decoder import decoder
+from cbmt_core.models.neural.encoder import encoder_layer
+from cbmt_core.models.neural.heads import heads, linear_heads
+from cbmt_core.models.neural.lstm import lstm
+from cbmt_core.models.neural.parts import Gradients, Mask, Parameters, Pullback
+from cbmt_core.models.neural.tokens import tokens
 from cbmt_core.models.sequence.windows import N_MONTHS, N_WEEKS_OF_YEAR
 
-__all__ = ["Dimensions", "Network", "Parameters", "positions"]
-
-Parameters = Mapping[str, Tensor]
+__all__ = ["Dimensions", "Network", "positions"]
 
 SHORTCUT_WEEKS = 13
 """The shortcut of a head starts as the mean of this many last weeks."""
@@ -43,70 +45,19 @@ def positions(length: int, width: int) -> Tensor:
     return waves
 
 
-def _entity_width(levels: int) -> int:
-    return max(1, round(math.sqrt(levels)))
+def _nothing_dropped(_: torch.Size) -> None:
+    return None
 
 
 class Network:
-    """Shapes, initial values and the forward pass. The parameters themselves live elsewhere: in one
-    flat vector, so that an optimiser step is a handful of operations."""
+    """Shapes, initial values, the forward pass and its pullback. The parameters themselves live elsewhere:
+    in one flat vector a network, so that an optimiser step is a handful of operations, and those of G
+    networks of the same shapes are stacked, so that they are computed side by side."""
 
     def __init__(self, config: NetworkConfig, dimensions: Dimensions) -> None:
         self.config, self.dimensions = config, dimensions
         self.positions = positions(config.lookback, config.width)
-        d, f, K, w = config.width, config.feed_forward, len(config.outcomes), config.head_width
-        entities = {"week": N_WEEKS_OF_YEAR, "month": N_MONTHS, "cohort": dimensions.n_ids}
-        self.shapes: dict[str, tuple[int, ...]] = {
-            "input.numeric": (dimensions.numeric, d),
-            "input.covariates": (dimensions.week_covariates, d),
-            "input.bias": (d,),
-        }
-        for name, levels in entities.items():
-            self.shapes[f"entity.{name}"] = (levels, _entity_width(levels))
-            self.shapes[f"input.{name}"] = (_entity_width(levels), d)
-        if config.backbone == "lstm":
-            for k in range(config.encoder_layers):
-                self.shapes |= {f"lstm{k}.input": (4 * d, d), f"lstm{k}.state": (4 * d, d)}
-                self.shapes |= {f"lstm{k}.input_bias": (4 * d,), f"lstm{k}.state_bias": (4 * d,)}
-        else:
-            for k in range(config.encoder_layers):
-                self.shapes |= {
-                    f"encoder{k}.qkv": (3 * d, d),
-                    f"encoder{k}.qkv_bias": (3 * d,),
-                    f"encoder{k}.out": (d, d),
-                    f"encoder{k}.out_bias": (d,),
-                    f"encoder{k}.up": (f, d),
-                    f"encoder{k}.up_bias": (f,),
-                    f"encoder{k}.down": (d, f),
-                    f"encoder{k}.down_bias": (d,),
-                }
-            for k in range(config.decoder_layers):
-                self.shapes |= {
-                    f"decoder{k}.self": (d, d),
-                    f"decoder{k}.self_bias": (d,),
-                    f"decoder{k}.query": (d, d),
-                    f"decoder{k}.query_bias": (d,),
-                    f"decoder{k}.key": (d, d),
-                    f"decoder{k}.value": (d, d),
-                    f"decoder{k}.out": (d, d),
-                    f"decoder{k}.out_bias": (d,),
-                    f"decoder{k}.up": (d, f),
-                    f"decoder{k}.up_bias": (f,),
-                    f"decoder{k}.down": (f, d),
-                    f"decoder{k}.down_bias": (d,),
-                }
-        if config.linear_heads:
-            self.shapes |= {"head.only": (K, d, 1), "head.only_bias": (K, 1, 1)}
-        else:
-            self.shapes |= {
-                "head.first": (K, d + config.lookback, w),
-                "head.first_bias": (K, 1, w),
-                "head.second": (K, w, w),
-                "head.second_bias": (K, 1, w),
-                "head.third": (K, w, 1),
-                "head.third_bias": (K, 1, 1),
-                "head.shortcut": (K, config.lookback, 1),
-            }
+        self.shapes = _shapes(config, dimensions)
         self.sizes = [math.prod(shape) for shape in self.shapes.values()]
 
     def values(self) -> dict[str, Any]:
@@ -127,21 +78,30 @@ class Network:
                 value = torch.zeros(shape)  # every head starts as its shortcut
             elif name == "head.shortcut":
                 value = torch.zeros(shape)
-                value[:, -SHORTCUT_WEEKS:] = self.config.shortcut / SHORTCUT_WEEKS
+                value[..., -SHORTCUT_WEEKS:] = self.config.shortcut / SHORTCUT_WEEKS
             elif name.startswith("entity."):
                 value = 0.3 * torch.randn(shape, generator=generator)
             else:
-                fan_in, fan_out = _fans(name, shape)
-                reach = math.sqrt(6.0 / (fan_in + fan_out))
+                reach = math.sqrt(6.0 / sum(self._fans(name)))
                 value = reach * (2 * torch.rand(shape, generator=generator) - 1)
             parts.append(value.reshape(-1))
         return torch.cat(parts)
 
+    def _fans(self, name: str) -> tuple[int, int]:
+        *_, out, into = self.shapes[name]
+        if name.endswith("qkv"):
+            return into, into
+        if name in ("head.first", "head.history"):  # two halves of one matrix
+            return self.config.width + self.config.lookback, out
+        return into, out
+
     def named(self, flat: Tensor) -> dict[str, Tensor]:
-        """The flat vector as named views."""
-        parts = torch.split(flat, self.sizes)
+        """One flat vector, or G of them, as named views [G, …]."""
+        stacked = flat if flat.ndim == 2 else flat[None]
+        parts = torch.split(stacked, self.sizes, 1)
         return {
-            name: part.view(shape) for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
+            name: part.view(len(stacked), *shape)
+            for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
     def by_part(self, backbone: float, heads: float, aov_head: float | None = None) -> Tensor:
@@ -163,116 +123,88 @@ class Network:
             ]
         )
 
-    def __call__(self, p: Parameters, batch: Batch, generator: torch.Generator | None = None) -> Tensor:
-        """[B, K] scaled forecasts. With a generator dropout is on."""
-        drop = _Dropout(self.config.dropout, generator)
-        tokens = drop(self._tokens(p, batch))
-        recurrent = self.config.backbone == "lstm"
-        shared = self._recurrent(p, tokens) if recurrent else self._attentive(p, tokens, drop)
-        return self._heads(p, drop(shared), batch)
+    def __call__(self, flat: Tensor, batch: Batch) -> Tensor:
+        """[B, K] scaled forecasts of a network, or [G, B, K] of networks side by side."""
+        value = self.forward(self.named(flat), batch)[0].transpose(1, 2)
+        return value if flat.ndim == 2 else value[0]
 
-    def _tokens(self, p: Parameters, batch: Batch) -> Tensor:
-        """[B, 20, d]: scaled numbers and embedded entities, projected and positioned.
+    def forward(
+        self, p: Parameters, batch: Batch, mask: Mask = _nothing_dropped
+    ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+        """[G, K, B] scaled forecasts, and what takes their gradient to that of the parameters, [G, P]."""
+        c = self.config
+        x, note_tokens = tokens(p, batch, self.positions.to(batch.numeric.dtype))
+        dropped = mask(x.shape)
+        if dropped is not None:
+            x.mul_(dropped)
+        backs: list[Pullback] = []
+        if c.backbone == "lstm":
+            x, back = lstm(x, p, c.encoder_layers, c.lookback)
+            backs.append(back)
+        else:
+            for k in range(c.encoder_layers):
+                x, back = encoder_layer(x, p, f"encoder{k}", c.lookback, c.heads, mask)
+                backs.append(back)
+            x, back = decoder(x, p, c.decoder_layers, c.lookback, c.heads, mask)
+            backs.append(back)
+        hidden = mask(x.shape)
+        shared = x if hidden is None else x * hidden
+        if c.linear_heads:
+            value, head_back = linear_heads(shared, p)
+        else:
+            value, head_back = heads(shared, batch.history.transpose(0, 1).expand(len(x), -1, -1, -1), p)
 
-        Concatenating embeddings and projecting them is the same as adding their projections; the
-        projections of weeks and of cohorts are made once for each, not once for each window.
-        """
-        weeks = batch.week_covariates @ p["input.covariates"] + p["input.bias"]
-        weeks = weeks + (p["entity.week"] @ p["input.week"])[batch.week_of_year]
-        cohorts = functional.embedding(batch.cohort, p["entity.cohort"] @ p["input.cohort"])
-        cohorts = cohorts + functional.embedding(batch.month, p["entity.month"] @ p["input.month"])
-        tokens = batch.numeric @ p["input.numeric"]
-        return tokens + functional.embedding(batch.week, weeks) + (cohorts[:, None] + self.positions)
+        def pull(grad: Tensor) -> Tensor:
+            g: Gradients = {}
+            dx = head_back(grad, g)
+            if hidden is not None:
+                dx.mul_(hidden)
+            for back in reversed(backs):
+                dx = back(dx, g)
+            if dropped is not None:
+                dx.mul_(dropped)
+            note_tokens(dx, g)
+            return torch.cat([g[name].reshape(len(grad), -1) for name in self.shapes], 1)
 
-    def _attentive(self, p: Parameters, tokens: Tensor, drop: _Dropout) -> Tensor:
-        """[B, d] (Web App. "Shared layer")."""
-        B, L, d = tokens.shape
-        H = self.config.heads
-        x = tokens.permute(2, 0, 1).reshape(d, B * L)
-        for k in range(self.config.encoder_layers):
-            x = encoder_layer(x, {n: p[f"encoder{k}.{n}"] for n in _ENCODER}, B, H, drop.mask)
-        memory = norm(x).view(d, B, L).transpose(0, 1).contiguous()
-        last = x.view(d, B, L)[:, :, -1].t()
-        for k in range(self.config.decoder_layers):
-            q = {n: p[f"decoder{k}.{n}"] for n in _DECODER}
-            # Attention of a single query to itself is a linear map.
-            last = last + drop(torch.addmm(q["self_bias"], functional.layer_norm(last, (d,)), q["self"]))
-            query = torch.addmm(q["query_bias"], functional.layer_norm(last, (d,)), q["query"]).view(
-                B, H, d // H
-            )
-            # q'(W m) = (W'q)'m: one query a window, so keys and values of its 20 weeks need not be made.
-            keyed = torch.bmm(query.transpose(0, 1), q["key"].view(H, d // H, d)).transpose(0, 1)
-            score = torch.bmm(keyed, memory) * (1.0 / math.sqrt(d // H))
-            seen = torch.bmm(torch.softmax(score, -1), memory.transpose(1, 2)).transpose(0, 1)
-            value = torch.bmm(seen, q["value"].view(H, d, d // H)).transpose(0, 1).reshape(B, d)
-            last = last + drop(torch.addmm(q["out_bias"], value, q["out"]))
-            up = torch.relu(torch.addmm(q["up_bias"], functional.layer_norm(last, (d,)), q["up"]))
-            last = last + drop(torch.addmm(q["down_bias"], up, q["down"]))
-        return functional.layer_norm(last, (d,))
-
-    def _recurrent(self, p: Parameters, tokens: Tensor) -> Tensor:
-        """[B, d]: the last state of a stacked LSTM."""
-        layers = range(self.config.encoder_layers)
-        weights = [p[f"lstm{k}.{n}"] for k in layers for n in ("input", "state", "input_bias", "state_bias")]
-        start = tokens.new_zeros(len(layers), len(tokens), self.config.width)
-        out: Tensor = torch.lstm(tokens, (start, start), weights, True, len(layers), 0.0, True, False, True)[
-            0
-        ]
-        return out[:, -1]
-
-    def _heads(self, p: Parameters, shared: Tensor, batch: Batch) -> Tensor:
-        """Three layers for each outcome, its own history in the input and as a shortcut
-        (Web App. "Task-specific output layers")."""
-        history = batch.history
-        if self.config.linear_heads:
-            shared = shared.expand(len(history), *shared.shape)
-            return torch.baddbmm(p["head.only_bias"], shared, p["head.only"])[..., 0].t()
-        x = torch.cat([shared.expand(len(history), *shared.shape), history], -1)
-        x = torch.relu(torch.baddbmm(p["head.first_bias"], x, p["head.first"]))
-        x = torch.relu(torch.baddbmm(p["head.second_bias"], x, p["head.second"]))
-        x = torch.baddbmm(p["head.third_bias"], x, p["head.third"])
-        return torch.baddbmm(x, history, p["head.shortcut"])[..., 0].t()
+        return value, pull
 
 
-_ENCODER = ("qkv", "qkv_bias", "out", "out_bias", "up", "up_bias", "down", "down_bias")
-_DECODER = (
-    "self",
-    "self_bias",
-    "query",
-    "query_bias",
-    "key",
-    "value",
-    "out",
-    "out_bias",
-    "up",
-    "up_bias",
-    "down",
-    "down_bias",
-)
+def _shapes(config: NetworkConfig, dimensions: Dimensions) -> dict[str, tuple[int, ...]]:
+    d, f, K, w = config.width, config.feed_forward, len(config.outcomes), config.head_width
+    entities = {"week": N_WEEKS_OF_YEAR, "month": N_MONTHS, "cohort": dimensions.n_ids}
+    shapes: dict[str, tuple[int, ...]] = {
+        "input.numeric": (d, dimensions.numeric),
+        "input.covariates": (dimensions.week_covariates, d),
+        "input.bias": (1, d),
+    }
+    for name, levels in entities.items():
+        width = max(1, round(math.sqrt(levels)))
+        shapes |= {f"entity.{name}": (levels, width), f"input.{name}": (width, d)}
 
+    def affine(name: str, out: int, into: int, heads: tuple[int, ...] = ()) -> None:
+        shapes.update({name: (*heads, out, into), f"{name}_bias": (*heads, out, 1)})
 
-def _fans(name: str, shape: tuple[int, ...]) -> tuple[int, int]:
-    if name.endswith("qkv"):
-        return shape[1], shape[1]
-    return shape[-2], shape[-1]
-
-
-class _Dropout:
-    """Dropout from a generator of its own; nothing at all without one or at rate 0."""
-
-    def __init__(self, rate: float, generator: torch.Generator | None) -> None:
-        self.rate, self.generator = rate, generator
-
-    def mask(self, shape: torch.Size) -> Tensor | None:
-        if self.generator is None or self.rate == 0.0:
-            return None
-        # One random byte an entry, eight at a time: rates are in steps of 1/256.
-        count, cut = shape.numel(), round(256 * self.rate)
-        words = torch.empty(-(-count // 8), dtype=torch.int64)
-        words.random_(-(2**63), None, generator=self.generator)
-        kept = words.view(torch.uint8)[:count] >= cut
-        return kept.view(shape).to(torch.float32).mul_(256 / (256 - cut))
-
-    def __call__(self, x: Tensor) -> Tensor:
-        mask = self.mask(x.shape)
-        return x if mask is None else x * mask
+    for k in range(config.encoder_layers):
+        if config.backbone == "lstm":
+            affine(f"lstm{k}.input", 4 * d, d)
+            shapes[f"lstm{k}.state"] = (4 * d, d)
+        else:
+            affine(f"encoder{k}.qkv", 3 * d, d)
+            affine(f"encoder{k}.out", d, d)
+            affine(f"encoder{k}.up", f, d)
+            affine(f"encoder{k}.down", d, f)
+    for k in range(config.decoder_layers if config.backbone == "transformer" else 0):
+        affine(f"decoder{k}.self", d, d)
+        affine(f"decoder{k}.query", d, d)
+        shapes |= {f"decoder{k}.key": (d, d), f"decoder{k}.value": (d, d)}
+        affine(f"decoder{k}.out", d, d)
+        affine(f"decoder{k}.up", f, d)
+        affine(f"decoder{k}.down", d, f)
+    if config.linear_heads:
+        affine("head.only", 1, d, (K,))
+    else:
+        affine("head.first", w, d, (K,))
+        affine("head.second", w, w, (K,))
+        affine("head.third", 1, w, (K,))
+        shapes |= {"head.history": (K, w, config.lookback), "head.shortcut": (K, 1, config.lookback)}
+    return shapes

@@ -1,9 +1,9 @@
-"""Training: AdamW over one flat vector of parameters, seeded, on one thread."""
+"""Training: AdamW over flat vectors of parameters, networks of one shape side by side, on one thread."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,13 +13,16 @@ from torch import Tensor
 
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig, TrainingConfig
-from cbmt_core.models.neural.loss import Objective
-from cbmt_core.models.neural.network import Dimensions, Network, Parameters
+from cbmt_core.models.neural.dropout import Dropout
+from cbmt_core.models.neural.loss import Objective, Truth
+from cbmt_core.models.neural.network import Dimensions, Network
+from cbmt_core.models.neural.optimiser import AdamW
+from cbmt_core.models.neural.parts import Mask, Parameters
 from cbmt_core.models.sequence import OUTCOMES, History, Scaling, Sequences
 from cbmt_core.models.sequence.windows import N_MONTHS
 from cbmt_core.panel import FirmPanel
 
-__all__ = ["TrainingSet", "minimise", "one_thread", "train"]
+__all__ = ["Run", "TrainingSet", "minimise", "one_thread", "train"]
 
 
 @contextmanager
@@ -38,15 +41,7 @@ class TrainingSet:
     """Every cohort-week of a panel, with what came next."""
 
     batch: Batch
-    targets: Tensor
-    """[n, K] scaled."""
-    known: Tensor
-    """[n, K] 1, or 0 where the target carries no loss."""
-    is_birth: Tensor
-    sales: Tensor
-    """[n] of the cohort in the target week, original units."""
-    size: Tensor
-    """[n] customers of the cohort."""
+    truth: Truth
     new_id: int
 
     @classmethod
@@ -55,88 +50,108 @@ class TrainingSet:
         row, week = sequences.pairs(range(1, panel.n_weeks))
         samples = sequences.samples(row, week)
         columns = [OUTCOMES.index(name) for name in outcomes]
-        return cls(
-            batch=Batch.of(samples.windows, outcomes),
-            targets=torch.from_numpy(np.ascontiguousarray(samples.targets[:, columns])),
-            known=torch.from_numpy(samples.known[:, columns].astype(np.float32)),
+        truth = Truth(
+            targets=torch.from_numpy(np.ascontiguousarray(samples.targets[:, columns].T)),
+            known=torch.from_numpy(np.ascontiguousarray(samples.known[:, columns].T.astype(np.float32))),
             is_birth=torch.from_numpy(np.ascontiguousarray(samples.windows.is_birth)),
             sales=torch.from_numpy(np.nan_to_num(panel.Y[row, week]).astype(np.float32)),
             size=torch.from_numpy(panel.size[row].astype(np.float32)),
-            new_id=sequences.new_id,
         )
+        return cls(Batch.of(samples.windows, outcomes), truth, sequences.new_id)
 
     def __len__(self) -> int:
         return len(self.batch)
 
     def dimensions(self) -> Dimensions:
         return Dimensions(
-            numeric=self.batch.numeric.shape[-1],
+            numeric=self.batch.numeric.shape[0],
             week_covariates=self.batch.week_covariates.shape[-1],
             n_ids=self.new_id + 1,
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One network to be trained."""
+
+    data: TrainingSet
+    sizes: NetworkConfig
+    config: TrainingConfig
+    seed: int
+
+    def draws(self, steps: int) -> tuple[Tensor, Tensor]:
+        """[steps, batch] windows of the mini-batches, and the cohort ids they show."""
+        rng, config, n = np.random.default_rng(self.seed), self.config, len(self.data)
+        chance = np.cumsum(np.maximum(self.data.truth.size.numpy().astype(float), 1.0) ** config.emphasis)
+        drawn, luck = rng.random((2, steps, config.batch))
+        rows = np.minimum(np.searchsorted(chance, drawn * chance[-1], side="right"), n - 1)
+        month, cohort = self.data.batch.month[0].numpy()[rows], self.data.batch.cohort[0].numpy()[rows]
+        hidden = (luck < config.hidden_share) & (month != N_MONTHS - 1)
+        return torch.from_numpy(rows), torch.from_numpy(np.where(hidden, self.data.new_id, cohort))
+
+
 def train(
-    data: TrainingSet,
-    scaling: Scaling,
-    sizes: NetworkConfig,
-    config: TrainingConfig,
-    seed: int,
-    stops: Iterable[int],
-    losses: list[float] | None = None,
-) -> Iterator[tuple[Network, Tensor]]:
-    """The network and its parameters after each number of steps in `stops`; `losses` gets each step's."""
-    network = Network(sizes, data.dimensions())
-    objective = Objective.of(sizes.outcomes, config.weights, scaling, observed_size=config.observed_size)
-    rng = np.random.default_rng(seed)
-    chance = np.cumsum(np.maximum(data.size.numpy().astype(float), 1.0) ** config.emphasis)
-    may_hide = data.batch.month != N_MONTHS - 1
+    runs: Sequence[Run], scaling: Scaling, stops: Sequence[int], losses: Sequence[list[float]] = ()
+) -> Iterator[list[tuple[Network, Tensor]]]:
+    """The networks and their parameters after each number of steps in `stops`; `losses` get each step's.
 
-    def loss(p: Parameters, generator: torch.Generator) -> Tensor:
-        drawn = np.searchsorted(chance, rng.random(config.batch) * chance[-1], side="right")
-        rows = torch.from_numpy(np.minimum(drawn, len(data) - 1))
-        hidden = torch.from_numpy(rng.random(config.batch) < config.hidden_share) & may_hide[rows]
-        ids = torch.where(hidden, data.new_id, data.batch.cohort[rows])
-        predicted = network(p, data.batch.take(rows, ids), generator)
-        return objective(
-            predicted,
-            data.targets[rows],
-            data.known[rows],
-            data.is_birth[rows],
-            data.size[rows],
-            data.sales[rows],
-        )
+    The runs are computed side by side, so they must agree in everything that shapes the computation: sizes,
+    number of outcomes, batch, steps. What one run learns does not depend on the others.
+    """
+    networks = [Network(run.sizes, run.data.dimensions()) for run in runs]
+    sets = list({id(run.data): run.data for run in runs}.values())
+    batch = Batch.together([data.batch for data in sets])
+    truth = Truth.together([data.truth for data in sets])
+    begins = dict(zip(map(id, sets), np.cumsum([0, *map(len, sets)]), strict=False))
+    drawn = [run.draws(max(stops)) for run in runs]
+    rows = torch.stack([rows + begins[id(run.data)] for run, (rows, _) in zip(runs, drawn, strict=True)], 1)
+    cohorts = torch.stack([cohorts for _, cohorts in drawn], 1)
+    objective = Objective.of(
+        [run.sizes.outcomes for run in runs],
+        [run.config.weights for run in runs],
+        scaling,
+        observed_size=runs[0].config.observed_size,
+    )
 
-    for flat in minimise(loss, network, config, seed, stops, losses):
-        yield network, flat
+    def descend(p: Parameters, mask: Mask, step: int) -> tuple[Tensor, Tensor]:
+        predicted, pull = networks[0].forward(p, batch.take(rows[step], cohorts[step]), mask)
+        loss, gradient = objective(predicted.transpose(0, 1), truth.take(rows[step]))
+        return loss, pull(gradient.transpose(0, 1))
+
+    configs, seeds = [run.config for run in runs], [run.seed for run in runs]
+    for flat in minimise(descend, networks, configs, seeds, stops, losses):
+        yield list(zip(networks, flat, strict=True))
 
 
 def minimise(
-    loss: Callable[[Parameters, torch.Generator], Tensor],
-    network: Network,
-    config: TrainingConfig,
-    seed: int,
+    descend: Callable[[Parameters, Mask, int], tuple[Tensor, Tensor]],
+    networks: Sequence[Network],
+    configs: Sequence[TrainingConfig],
+    seeds: Sequence[int],
     stops: Iterable[int],
-    losses: list[float] | None = None,
+    losses: Sequence[list[float]] = (),
 ) -> Iterator[Tensor]:
-    """The parameters after each number of steps in `stops`; `loss` draws its own mini-batches, and `losses`
-    gets its value at each step."""
-    generator = torch.Generator().manual_seed(seed)
-    flat = network.initial(generator)
+    """[G, P] parameters after each number of steps in `stops`. `descend` takes parameters, dropout and the
+    step; it returns losses [G], which `losses` get, and gradients [G, P]."""
+    first, config = networks[0], configs[0]
+    generators = [torch.Generator().manual_seed(seed) for seed in seeds]
+    flat = torch.stack([n.initial(g) for n, g in zip(networks, generators, strict=True)])
+    largest = config.batch * first.config.lookback * first.config.width
+    dropout = Dropout([n.config.dropout for n in networks], generators, largest)
+    pairs = list(zip(networks, configs, strict=True))
     optimiser = AdamW(
         flat,
-        rate=network.by_part(config.backbone_share, 1.0),
-        decay=network.by_part(config.decay, config.decay, config.aov_decay) * network.decayed(),
+        rate=torch.stack([c.rate * n.by_part(c.backbone_share, 1.0) for n, c in pairs]),
+        decay=torch.stack([n.by_part(c.decay, c.decay, c.aov_decay) * n.decayed() for n, c in pairs]),
     )
-    done = 0
+    p, done = first.named(flat), 0
     for stop in stops:
-        for step in range(done, stop):
-            leaf = flat.detach().requires_grad_()
-            value = loss(network.named(leaf), generator)
-            (gradient,) = torch.autograd.grad(value, leaf)
-            if losses is not None:
-                losses.append(float(value.detach()))
-            optimiser.step(gradient, config.rate * _schedule(step, config), config.clip)
+        with torch.inference_mode():
+            for step in range(done, stop):
+                loss, gradient = descend(p, dropout.mask, step)
+                for kept, value in zip(losses, loss.tolist(), strict=bool(losses)):
+                    kept.append(value)
+                optimiser.step(gradient, _schedule(step, config), config.clip)
         done = stop
         yield flat.clone()
 
@@ -146,27 +161,3 @@ def _schedule(step: int, config: TrainingConfig) -> float:
     if step < warm:
         return (step + 1) / warm
     return 0.5 * (1 + math.cos(math.pi * min(1.0, (step - warm) / max(1.0, config.steps - warm))))
-
-
-class AdamW:
-    """Decoupled weight decay (Loshchilov & Hutter 2019, Algorithm 2), a rate and a decay for each parameter."""
-
-    def __init__(
-        self, flat: Tensor, rate: Tensor, decay: Tensor, betas: tuple[float, float] = (0.9, 0.98)
-    ) -> None:
-        self.flat, self.rate, self.decay, self.betas = flat, rate, decay, betas
-        self.mean, self.square, self.t = torch.zeros_like(flat), torch.zeros_like(flat), 0
-
-    def step(self, gradient: Tensor, rate: float, clip: float) -> None:
-        norm = float(gradient.norm())
-        if not math.isfinite(norm):
-            return  # one step lost, rather than all parameters
-        if norm > clip:
-            gradient.mul_(clip / norm)
-        self.t += 1
-        b1, b2 = self.betas
-        self.mean.lerp_(gradient, 1 - b1)
-        self.square.mul_(b2).addcmul_(gradient, gradient, value=1 - b2)
-        scale = (self.square / (1 - b2**self.t)).sqrt_().add_(1e-8)
-        self.flat.mul_(1 - rate * self.rate * self.decay)
-        self.flat.addcmul_(self.rate, self.mean / scale, value=-rate / (1 - b1**self.t))
