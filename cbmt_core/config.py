@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import Literal
+from typing import Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
@@ -17,6 +17,7 @@ from cbmt_core.design import SEASON, VALIDATION_WEEKS, StudyDesign
 from cbmt_core.errors import ConfigError
 
 __all__ = [
+    "PROFILE_NAMES",
     "CalibrationConfig",
     "DesignConfig",
     "NetworksConfig",
@@ -28,6 +29,8 @@ __all__ = [
 
 ProfileName = Literal["smoke", "quick", "standard", "paper"]
 """How much work tuning and training may be."""
+PROFILE_NAMES: tuple[str, ...] = get_args(ProfileName)
+"""From the least work to the most."""
 
 
 class _Section(BaseModel):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -190,18 +191,17 @@ def status(project: Project) -> None:
     if not ledger:
         return
     stale = set(project.stale_units())
-    profile, models = project.config.networks.profile, project.networks()
-    no_benchmarks, no_networks = project.missing_forecasts(), project.missing_networks(models, profile)
-    table = Table(
-        "firm", "partition", "tables", "benchmarks", f"networks ({profile})", box=None, pad_edge=False
-    )
+    missing = project.missing_forecasts()
+    table = Table("firm", "partition", "tables", "benchmarks", "networks", box=None, pad_edge=False)
     for unit in units:
-        state = "up to date" if unit not in stale else "to be made anew" if unit in done else "not made"
-        counts = [
-            f"{len(names) - len(missing.get(unit, [])) if unit in done else 0} of {len(names)}"
-            for names, missing in ((benchmarks(), no_benchmarks), (models, no_networks))
-        ]
-        table.add_row(unit.name, unit.slug, state, *counts)
+        if unit not in done:
+            table.add_row(unit.name, unit.slug, "not made", "", "")
+            continue
+        state = "to be made anew" if unit in stale else "up to date"
+        there = len(benchmarks()) - len(missing.get(unit, []))
+        profiles = Counter(project.network_forecasts(unit).values())
+        trained = ", ".join(f"{count} {name}" for name, count in profiles.items())
+        table.add_row(unit.name, unit.slug, state, f"{there} of {len(benchmarks())}", trained or "none")
     console.print(table)
 
 

@@ -6,12 +6,12 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.table import Table
 
-from cbmt_core.config import ProfileName
+from cbmt_core.config import PROFILE_NAMES
 from cbmt_core.errors import CbmtError
 from cbmt_core.models import benchmarks, networks
 from cbmt_core.names import Unit
@@ -22,6 +22,16 @@ if TYPE_CHECKING:
     from cbmt_pipeline.runner import RunOutcome
 
 __all__ = ["read_new_files", "run"]
+
+EVALUATION = (
+    ("accuracy", "bridge"),
+    ("comovement",),
+    ("difficulty",),
+    ("routing",),
+    ("external_calibration",),
+    ("exhibits",),
+)
+"""Assets across firms, run by run: what fails in one leaves the others as they are."""
 
 
 def read_new_files(project: Project) -> None:
@@ -55,7 +65,7 @@ def read_new_files(project: Project) -> None:
 @click.option("--model", "only", multiple=True, help="Forecast with this model only; may be repeated.")
 @click.option(
     "--profile",
-    type=click.Choice(get_args(ProfileName)),
+    type=click.Choice(PROFILE_NAMES),
     help="How much work the networks may be.  [default: cbmt.toml's, or quick]",
 )
 @click.option("--no-networks", is_flag=True, help="Only the benchmarks: seconds a firm, not minutes.")
@@ -79,7 +89,7 @@ def run(
     A run that was stopped, at whatever point, goes on where it was when it is started again.
     """
     from cbmt_core.firm_tables import DATA_TABLES
-    from cbmt_pipeline.assets.firm_data import BATCH
+    from cbmt_pipeline.batches import BATCH
     from cbmt_pipeline.runner import run_assets
 
     known = [*benchmarks(), *([] if no_networks else networks())]
@@ -124,9 +134,12 @@ def run(
     )
     if not no_networks:
         outcomes += _networks(project, chosen, only, workers, profile, everything)
+    measure = project.lake.units("firm_week") if everything else project.unmeasured_units()
+    slugs = [unit.slug for unit in measure if chosen is None or unit.slug in chosen]
+    outcomes += _stage("measures", project, ["firm_measures"], slugs, workers, batch=BATCH)
     with console.status("evaluating and publishing data/cbmt.duckdb"):
         if project.lake.units("forecast_week"):
-            outcomes.append(run_assets(project, ["accuracy", "bridge", "exhibits"]))
+            outcomes += [run_assets(project, assets) for assets in EVALUATION]
         published = run_assets(project, ["warehouse"])
     if published.success:
         with console.status("writing the report"):
@@ -219,6 +232,7 @@ def _print_made(project: Project, seconds: float) -> None:
             "SELECT model, firms, mean, median, average_rank FROM accuracy_summary WHERE metric = 'smape' "
             "AND outcome = 'total_sales' AND horizon = 'full' AND industry = '(all)' ORDER BY mean"
         ).fetchall()
+        lacking = con.execute("SELECT diagnostic, note FROM diagnostic WHERE NOT made").fetchall()
     console.print("\n" + ", ".join(f"{name} {rows:,}" for name, rows in counts.items() if rows))
     if errors:
         table = Table("model", "firms", "mean", "median", "rank", title="holdout error of total sales, SMAPE")
@@ -228,6 +242,8 @@ def _print_made(project: Project, seconds: float) -> None:
             place = "" if rank is None else f"{rank:.1f}"
             table.add_row(model, str(firms), f"{mean:.2f}", f"{median:.2f}", place)
         console.print(table)
+    for diagnostic, note in lacking:
+        console.print(f"no {diagnostic.replace('_', ' ')}: {note}")
     console.print(f"\nmade in {seconds:.0f} s")
     console.print(f"  DuckDB file  {project.warehouse}   (open it read-only: duckdb -readonly)")
     console.print(f"  report       {project.report}   (open it in a browser)")

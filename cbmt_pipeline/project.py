@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from cbmt_core.config import ProjectConfig
+from cbmt_core.config import PROFILE_NAMES, ProjectConfig
 from cbmt_core.design import StudyDesign
 from cbmt_core.errors import ConfigError
 from cbmt_core.fits import UNEXPECTED
@@ -136,26 +136,36 @@ class Project:
         return missing
 
     def missing_networks(self, models: Sequence[str], profile: str) -> dict[Unit, list[str]]:
-        """The networks among `models` without a forecast from present data, seed and profile, by unit."""
+        """The networks among `models` without a forecast from present data and seed, by unit. A forecast made
+        within a larger profile than `profile` is as good."""
+        enough = PROFILE_NAMES[PROFILE_NAMES.index(profile) :]
         missing = {}
         for unit in self.lake.units("firm_week"):
-            done = self._network_forecasts(unit, profile)
-            if absent := [name for name in models if name not in done]:
+            done = self.network_forecasts(unit)
+            if absent := [name for name in models if done.get(name) not in enough]:
                 missing[unit] = absent
         return missing
 
-    def _network_forecasts(self, unit: Unit, profile: str) -> set[str]:
+    def network_forecasts(self, unit: Unit) -> dict[str, str]:
+        """The networks with a forecast from present data and seed, each with its profile."""
         if self.lake.stamp("model_fit", unit, NETWORKS) != self.forecast_stamp(unit, SEED):
-            return set()
+            return {}
         path = self.lake.path("model_fit", unit, NETWORKS)
         rows = pq.read_table(path, columns=["model", "parameters", "reason"]).to_pylist()
         return {
-            row["model"]
+            row["model"]: json.loads(row["parameters"])["profile"]
             for row in rows
             # What nobody expected is tried again: it may have passed, or been mended.
-            if json.loads(row["parameters"])["profile"] == profile
-            and not (row["reason"] or "").startswith(UNEXPECTED)
+            if not (row["reason"] or "").startswith(UNEXPECTED)
         }
+
+    def unmeasured_units(self) -> list[Unit]:
+        """Units with tables whose measures are missing or were made from other tables or code."""
+        return [
+            unit
+            for unit in self.lake.units("firm_week")
+            if self.lake.stamp("comovement_measure", unit) != self.forecast_stamp(unit, 0)
+        ]
 
     def stale_units(self) -> list[Unit]:
         """Units whose tables are missing or were made from other inputs, settings or code."""

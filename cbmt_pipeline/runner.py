@@ -6,6 +6,7 @@ import logging
 import multiprocessing
 import os
 import queue
+import socket
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -31,6 +32,9 @@ __all__ = ["RunOutcome", "run_assets", "run_firms"]
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 DEATHS = 3
 """Worker processes that may die over a batch, or beside it, before it is given up."""
+
+PROCESS = "cbmt/process"
+"""Tag of a run: the machine and process that do it."""
 
 Batch = tuple[str, ...]
 
@@ -68,6 +72,7 @@ def run_firms(
     dies (for want of memory, say) takes its pool with it; what was not done goes to a new pool.
     """
     with open_instance(project) as instance:
+        _bury_dead_runs(instance)
         known = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
         instance.add_dynamic_partitions(FIRM_PARTITIONS, [slug for slug in slugs if slug not in set(known)])
         keys = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
@@ -121,16 +126,21 @@ def _pool(
             for batch in batches
         }
         pending = set(futures)
-        while pending:
-            ended, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-            while True:
-                try:
-                    hear(news.get_nowait())
-                except queue.Empty:
-                    break
-            for future in ended:
-                broken = isinstance(future.exception(), BrokenProcessPool)
-                yield futures[future], None if broken else future.result()
+        try:
+            while pending:
+                ended, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+                while True:
+                    try:
+                        hear(news.get_nowait())
+                    except queue.Empty:
+                        break
+                for future in ended:
+                    broken = isinstance(future.exception(), BrokenProcessPool)
+                    yield futures[future], None if broken else future.result()
+        except BaseException:
+            # Stopped by hand: nothing more is begun.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _begin(news: Any) -> None:
@@ -139,29 +149,27 @@ def _begin(news: Any) -> None:
     progress.listen(news.put)
     parent = multiprocessing.parent_process()
     assert parent is not None
-    ending, end = multiprocessing.Pipe(duplex=False)
 
     def watch() -> None:
-        if parent.sentinel in connection.wait([parent.sentinel, ending]):
-            os._exit(1)
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    # DuckDB's module complains at length of a thread that is still there when the process ends by itself.
-    Finalize(None, lambda: (end.close(), watcher.join()), exitpriority=0)
+    threading.Thread(target=watch, daemon=True).start()
+    # The results are sent: taking down the libraries is slow, and DuckDB's complains of threads it still sees.
+    Finalize(None, os._exit, args=(0,), exitpriority=-100)
 
 
 def _execute(root: Path, assets: tuple[str, ...], firms: Batch, config: dict[str, Any]) -> RunOutcome:
     from cbmt_pipeline.definitions import defs
 
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
-    tags = {}
+    tags = {PROCESS: f"{socket.gethostname()}:{os.getpid()}"}
     if firms:
         progress.tell(firms[0], "", 0.0)
     if len(firms) == 1:
-        tags = {"dagster/partition": firms[0]}
+        tags |= {"dagster/partition": firms[0]}
     elif firms:
-        tags = {
+        tags |= {
             "dagster/asset_partition_range_start": firms[0],
             "dagster/asset_partition_range_end": firms[-1],
         }
@@ -185,3 +193,21 @@ def _why(event: dg.DagsterEvent) -> str:
     while error and error.cause:
         error = error.cause
     return error.message.strip() if error else "for an unknown reason"
+
+
+def _bury_dead_runs(instance: dg.DagsterInstance) -> None:
+    """Runs of a killed `cbmt run` would look under way for ever: nobody else watches over them."""
+    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
+        host, _, pid = run.tags.get(PROCESS, "").partition(":")
+        if host == socket.gethostname() and not _lives(int(pid)):
+            instance.report_run_failed(run, f"process {pid}, which did this run, was stopped")
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

@@ -36,7 +36,7 @@ def learning_curves(models: Mapping[str, Trials], title: str, *, dpi: int = 80) 
     axes = figure.subplots(2, len(curves), sharex="col", squeeze=False)
     for (above, below), (name, curve) in zip(axes.T, curves.items(), strict=True):
         above.plot(*zip(*curve["training"], strict=True), color=TRAINING, linewidth=1.2)
-        above.set_yscale("log")
+        above.set_ylim(0, 1.05 * max(loss for _, loss in curve["training"]) or 1)
         above.set_title(name, fontsize=9)
         below.plot(*zip(*curve["validation"], strict=True), color=VALIDATION, marker="o", markersize=4)
         below.set_ylim(0, 1.15 * max(error for _, error in curve["validation"]) or 1)
@@ -62,9 +62,12 @@ def tuning_history(models: Mapping[str, Trials], title: str, *, dpi: int = 80) -
                 rows = [k for k, t in enumerate(trials) if t["stage"] == stage and t["pruned"] == pruned]
                 place.scatter(numbers[rows], errors[rows], s=18, edgecolors=colour, facecolors=face)
         best = np.minimum.accumulate(finished)
-        place.step(numbers, np.where(np.isfinite(best), best, np.nan), where="post", color="#888", linewidth=1)
+        place.step(
+            numbers, np.where(np.isfinite(best), best, np.nan), where="post", color="#888", linewidth=1
+        )
         chosen = [k for k, t in enumerate(trials) if t["chosen"]]
         place.scatter(numbers[chosen], errors[chosen], s=90, edgecolors=VALIDATION, facecolors="none")
+        place.set_ylim(0, 1.15 * float(np.nanmax(errors, initial=0.0)) or 1)
         place.set_title(name, fontsize=9)
         place.set_xlabel("trial", fontsize=8)
         place.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))

@@ -7,7 +7,7 @@ import dagster as dg
 from threadpoolctl import threadpool_limits
 
 from cbmt_core import atomic, duck
-from cbmt_core.errors import BadFirmData
+from cbmt_core.errors import BadFirmData, ConfigError
 from cbmt_core.fits import UNEXPECTED, ModelFit, fit_model, load_fit, made_from, save_fit
 from cbmt_core.forecasting import forecast_fit
 from cbmt_core.names import Unit
@@ -57,6 +57,8 @@ def tuned_models(
     here = project.open()
     unit = Unit.from_slug(context.partition_key)
     models = here.networks(config.models)
+    if not models:
+        raise ConfigError("no network is named, and [networks] models in cbmt.toml is empty")
     profile = config.profile or here.config.networks.profile
     stamp = here.network_stamp(unit, config.seed, profile)
     with duck.connect(here.spill, threads=1) as con:
