@@ -11,7 +11,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-from cbmt_core.tuning import Choice, Found, Report, Stages, search
+from cbmt_core.tuning import Choice, Found, Report, Stages, forget, search
 
 SPACE = {
     "rate": FloatDistribution(1e-4, 1.0, log=True),
@@ -123,3 +123,60 @@ def test_error_that_is_not_a_number_loses() -> None:
         return (2.0 if choice == DEFAULT else float("nan")), {}
 
     assert search(objective, SPACE, [DEFAULT], Stages(random=3), seed=1).choice == DEFAULT
+
+
+def test_history_tells_every_trial_and_the_one_chosen() -> None:
+    bowl = Bowl()
+    found = run(bowl)
+    assert [trial["choice"] for trial in found.history] == bowl.seen
+    assert [trial["stage"] for trial in found.history] == ["random"] * 6 + ["grid"] * 4 + ["refined"] * 6
+    (chosen,) = [trial for trial in found.history if trial["chosen"]]
+    assert (chosen["choice"], chosen["error"], chosen["notes"]) == (found.choice, found.error, found.notes)
+    assert found.error == min(trial["error"] for trial in found.history)
+
+
+def test_progress_counts_up_to_the_end(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    with pytest.raises(Killed):
+        run(Bowl(5), tmp_path / "journal")
+    run(Bowl(), tmp_path / "journal", progress=lambda *counts: told.append(counts))
+    assert told == [(k, STAGES.total) for k in range(5, STAGES.total + 1)]
+
+
+def test_writer_killed_in_the_middle_of_a_line_loses_that_line_only(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    with pytest.raises(Killed):
+        run(Bowl(6), journal)
+    with journal.open("ab") as file:
+        file.write(b'{"op_code":8,"worker_id":"half a li')
+    (tmp_path / "journal.lock").symlink_to(journal)
+    rest = Bowl()
+    assert run(rest, journal) == run(Bowl())
+    assert len(rest.seen) == STAGES.total - 6
+    idle = Bowl(0)
+    assert run(idle, journal) == run(Bowl())
+
+
+def test_other_data_or_settings_begin_a_study_of_their_own(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    run(Bowl(), journal, depends="these data")
+    for options in ({"depends": "other data"}, {"depends": "these data", "study": "other"}):
+        again = Bowl()
+        run(again, journal, **options)
+        assert len(again.seen) == STAGES.total
+    wider = {**SPACE, "kind": CategoricalDistribution(["a", "b", "c"])}
+    again = Bowl()
+    search(again, wider, [DEFAULT], STAGES, seed=3, storage=journal, depends="these data")
+    assert len(again.seen) == STAGES.total
+
+
+def test_forgotten_study_is_searched_anew_and_others_are_kept(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+    forget(journal, "firm/cbmt")  # Nothing is there yet.
+    for name in ("firm/cbmt", "firm/cbmt_plus"):
+        run(Bowl(), journal, study=name)
+    forget(journal, "firm/cbmt")
+    kept, anew = Bowl(0), Bowl()
+    run(kept, journal, study="firm/cbmt_plus")
+    run(anew, journal, study="firm/cbmt")
+    assert len(anew.seen) == STAGES.total

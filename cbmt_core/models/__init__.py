@@ -1,7 +1,7 @@
 """Forecasting models: one contract, one registry, one file or folder a family."""
 
 from cbmt_core.models.contract import CannotFit, FitRecord, FittedForecaster, Forecaster, PrimitiveForecast
-from cbmt_core.models.registry import MODELS, benchmarks, build, networks
+from cbmt_core.models.registry import MODELS, benchmarks, build, networks, options_of
 from cbmt_core.models.storage import load, save
 
 __all__ = [
@@ -15,5 +15,6 @@ __all__ = [
     "build",
     "load",
     "networks",
+    "options_of",
     "save",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import signature
@@ -11,7 +11,7 @@ from typing import Any
 from cbmt_core.errors import ConfigError
 from cbmt_core.models.contract import Forecaster
 
-__all__ = ["MODELS", "ModelEntry", "benchmarks", "build", "networks"]
+__all__ = ["MODELS", "ModelEntry", "benchmarks", "build", "networks", "options_of"]
 
 
 @dataclass(frozen=True)
@@ -69,25 +69,32 @@ def networks() -> list[str]:
     return [name for name, entry in MODELS.items() if entry.family in NETWORK_FAMILIES]
 
 
-def build(name: str, **options: Any) -> Forecaster:
-    """A fresh, unfitted model; `options` are those of its class that the registry leaves open.
+def options_of(name: str) -> list[str]:
+    """Options of a model's class that the registry leaves open."""
+    entry = _entry(name)
+    return [option for option in signature(_maker(entry)).parameters if option not in entry.options]
 
-    Networks take `profile`, `storage` and `progress`.
-    """
-    if name not in MODELS:
-        raise KeyError(f"no model is called {name!r}; there are: {', '.join(MODELS)}")
-    entry = MODELS[name]
-    module, _, attribute = entry.factory.partition(":")
-    maker = getattr(import_module(f"cbmt_core.models.{module}"), attribute)
-    if options:
-        # Only a model with options has a signature worth asking for.
-        taken = [option for option in signature(maker).parameters if option not in entry.options]
-        if unknown := sorted(set(options) - set(taken)):
-            raise ConfigError(
-                f"{name} takes no option {', '.join(unknown)}; it takes {', '.join(taken) or 'none'}"
-            )
+
+def build(name: str, **options: Any) -> Forecaster:
+    """A fresh, unfitted model with those of its `options_of`; networks take `profile`, `storage`, `progress`."""
+    entry = _entry(name)
+    if options and (unknown := sorted(set(options) - set(taken := options_of(name)))):
+        raise ConfigError(
+            f"{name} takes no option {', '.join(unknown)}; it takes {', '.join(taken) or 'none'}"
+        )
     if "profile" in options:
         from cbmt_core.models.neural.profiles import profile_of
 
         profile_of(options["profile"])
-    return maker(**{**entry.options, **options})  # type: ignore[no-any-return]
+    return _maker(entry)(**{**entry.options, **options})
+
+
+def _entry(name: str) -> ModelEntry:
+    if name not in MODELS:
+        raise KeyError(f"no model is called {name!r}; there are: {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def _maker(entry: ModelEntry) -> Callable[..., Forecaster]:
+    module, _, attribute = entry.factory.partition(":")
+    return getattr(import_module(f"cbmt_core.models.{module}"), attribute)  # type: ignore[no-any-return]

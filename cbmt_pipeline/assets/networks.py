@@ -1,6 +1,6 @@
 """Networks of one firm: tuned, trained and kept; then their forecasts. One firm a run."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import dagster as dg
@@ -10,6 +10,7 @@ from cbmt_core import atomic, duck
 from cbmt_core.errors import BadFirmData, ConfigError
 from cbmt_core.fits import UNEXPECTED, ModelFit, fit_model, load_fit, made_from, save_fit
 from cbmt_core.forecasting import forecast_fit
+from cbmt_core.models import options_of
 from cbmt_core.names import Unit
 from cbmt_core.panel import FirmPanel
 from cbmt_core.report.training_figures import learning_curves, tuning_history
@@ -135,8 +136,10 @@ def _tuned(
         doing = f"trial {done + 1} of {total}" if done < total else "training"
         tell(unit.slug, f"{name}: {doing}", (k + done / (total + 1)) / models)
 
+    offered = {"profile": profile, "storage": storage, "progress": progress}
+    options = {option: value for option, value in offered.items() if option in options_of(name)}
     with threadpool_limits(1):
-        return fit_model(name, panel, config.seed, profile=profile, storage=storage, progress=progress)
+        return replace(fit_model(name, panel, config.seed, **options), profile=profile)
 
 
 def _fits_metadata(unit: Unit, fits: list[ModelFit]) -> dict[str, object]:

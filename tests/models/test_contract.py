@@ -49,9 +49,7 @@ def no_warnings() -> Iterator[None]:
 
 
 def fresh(name: str) -> Forecaster:
-    model = build(name)
-    options = CHEAP_OPTIONS.get(MODELS[name].family)
-    return type(model)(**{**MODELS[name].options, **options}) if options else model
+    return build(name, **CHEAP_OPTIONS.get(MODELS[name].family, {}))
 
 
 def seen() -> FirmPanel:
