@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from cbmt_core.design import SEASON
 from cbmt_core.diagnostics.difficulty import series
-from cbmt_core.panel import FirmPanel
+from cbmt_core.panel import CustomerHistory, FirmPanel
 
 __all__ = [
     "acceleration",
@@ -80,11 +80,10 @@ def active_decay(panel: FirmPanel) -> float:
     old = (panel.birth >= 0) & (panel.birth + SEASON <= panel.n_weeks)
     if history is None or not old.any():
         return float("nan")
-    customer = np.repeat(np.arange(len(history.cohort)), np.diff(history.start))
-    cohort = history.cohort[customer]
-    tenure = history.week - panel.birth[cohort]
-    late = old[cohort] & (tenure >= SEASON - MONTH) & (tenure < SEASON)
-    return float(len(np.unique(customer[late])) / panel.size[old].sum())
+    # A week no order has, for customers of younger cohorts.
+    twelfth = np.where(old, panel.birth + SEASON - MONTH, panel.n_weeks)[history.cohort]
+    age = history.week - np.repeat(twelfth.astype(np.int16), np.diff(history.start))
+    return _customers_with(history, (age >= 0) & (age < MONTH)) / float(panel.size[old].sum())
 
 
 def orders_per_active(panel: FirmPanel) -> float:
@@ -92,9 +91,8 @@ def orders_per_active(panel: FirmPanel) -> float:
     history = panel.customers
     if history is None or panel.n_weeks < SEASON:
         return float("nan")
-    customer = np.repeat(np.arange(len(history.cohort)), np.diff(history.start))
-    recent = customer[history.week >= panel.n_weeks - SEASON]
-    return len(recent) / len(np.unique(recent)) if len(recent) else float("nan")
+    recent = history.week >= panel.n_weeks - SEASON
+    return int(recent.sum()) / _customers_with(history, recent) if recent.any() else float("nan")
 
 
 def orders_fit(panel: FirmPanel) -> float:
@@ -132,6 +130,12 @@ def _over_cohorts(panel: FirmPanel, weeks: int, statistic: Callable[[int, Ints],
     known = np.isfinite(values)
     weight = panel.size[old][known]
     return float(np.average(values[known], weights=weight)) if weight.sum() > 0 else float("nan")
+
+
+def _customers_with(history: CustomerHistory, order: npt.NDArray[np.bool_]) -> int:
+    """Customers with at least one of these orders."""
+    before = np.concatenate([[0], np.cumsum(order)])
+    return int((before[history.start[1:]] > before[history.start[:-1]]).sum())
 
 
 def _growth(x: Floats, start: int, end: int) -> float:
