@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import numpy as np
 import pandas as pd
 
+from cbmt_core.diagnostics.calibration import Calibration, calibration_tables
 from cbmt_core.diagnostics.comovement import MEASURES
 from cbmt_core.diagnostics.data import DiagnosticData
 from cbmt_core.diagnostics.difficulty import FEATURES
+from cbmt_core.diagnostics.results import comovement_tables, difficulty_tables
+from cbmt_core.diagnostics.routing import routing_tables
 from cbmt_core.metrics import OUTCOMES
 
-__all__ = ["MODELS", "invented_firms"]
+__all__ = ["MODELS", "invented_firms", "invented_results"]
 
 MODELS = {"cbmt": 0.0, "joint": 1.5, "single_task": 3.0, "lstm": 5.0, "wg_pnbd_e_pp": 7.0, "wg_pnbd_pp": 10.0}
 """Mean points of SMAPE by which each errs more than cbmt."""
@@ -57,3 +62,33 @@ def invented_firms(n: int = 60, seed: int = 11, *, models: dict[str, float] | No
             firms,
         ),
     )
+
+
+def invented_results(
+    data: DiagnosticData, *, resplits: int = 3, shuffles: int = 20, repeats: int = 5
+) -> dict[str, pd.DataFrame]:
+    """Every table that the diagnostics across firms write, from few repeats; calibration is invented too."""
+    calibration, state = calibration_tables(_calibration())
+    parts = [
+        comovement_tables(data, shuffles=shuffles),
+        difficulty_tables(data, repeats=repeats),
+        routing_tables(data, resplits=resplits),
+        (calibration, state),
+    ]
+    frames = {name: frame for tables, _ in parts for name, frame in tables.items()}
+    return {**frames, "diagnostic": pd.concat([state.frame() for _, state in parts])}
+
+
+def _calibration() -> Calibration:
+    horizons = ("Q1", "Q2", "Q3")
+    rng = np.random.default_rng(0)
+    quarters = pd.DataFrame(
+        [(f"T{k:02d}", h, h, *rng.gamma(4, 1.2, 2)) for k in range(12) for h in horizons],
+        columns=["ticker", "quarter", "horizon", "model_smape", "analyst_smape"],
+    ).assign(
+        first_day=date(2019, 4, 1), last_day=date(2019, 6, 30), firms=1, weeks=13, weeks_ahead=13, model="cbmt",
+        panel_sales=1.0, panel_forecast=1.0, revenue=1.0, analyst_forecast=1.0, analyst_forecasts=2, trimmed=False,
+    )  # fmt: skip
+    means = quarters.groupby("horizon")[["model_smape", "analyst_smape"]].mean().reset_index()
+    summary = means.assign(model="cbmt", firms=12, model_se=0.3, analyst_se=0.6)
+    return Calibration(quarters, summary, "12 forecast firms map to 12 tickers.")

@@ -1,4 +1,4 @@
-"""The report: one page for the panel and one for each firm, every page a file that needs no other."""
+"""The report: a page for the panel, one for the diagnostics and one a firm, each a file that needs no other."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import duckdb
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from cbmt_core.atomic import write_text
+from cbmt_core.report.diagnostic_page import diagnostic_context
 from cbmt_core.report.firm_data import gather_layers
 from cbmt_core.report.firm_page import firm_context
 from cbmt_core.report.panel_page import panel_context
@@ -21,7 +22,7 @@ __all__ = ["write_report"]
 def write_report(
     con: duckdb.DuckDBPyConnection, folder: Path, on_page: Callable[[Path], None] | None = None
 ) -> list[Path]:
-    """Write `index.html` and `firms/<slug>.html` below `folder` from the published tables on `con`.
+    """Write `index.html`, `diagnostics.html` and `firms/<slug>.html` below `folder` from the published tables on `con`.
 
     Pages are replaced one by one; `on_page` hears of each. Pages of firms that are gone are deleted.
     """
@@ -44,6 +45,7 @@ def write_report(
     for firm in records(firms):
         context = firm_context(con, firm, told.get(firm["firm"]))
         write(folder / "firms" / f"{firm['slug']}.html", "firm.html", context)
+    write(folder / "diagnostics.html", "diagnostics.html", diagnostic_context(con))
     write(folder / "index.html", "panel.html", panel_context(con, firms, told))
     for old in set((folder / "firms").glob("*.html")) - set(written):
         old.unlink()

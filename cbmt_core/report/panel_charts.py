@@ -14,7 +14,7 @@ from cbmt_core.report.charts import HALF
 from cbmt_core.report.numbers import short, value
 from cbmt_core.report.svg import Canvas, Series, ticks
 
-__all__ = ["Dot", "Line", "Mark", "dots", "lines", "scatter"]
+__all__ = ["Dot", "Line", "Mark", "dots", "lines", "log_ticks", "scatter"]
 
 Floats = npt.NDArray[np.float64]
 NAMED = 12
@@ -114,8 +114,8 @@ def scatter(
     x = canvas.x(*_decades([mark.x for mark in marks]), log=True)
     y = canvas.y(*_decades([mark.y for mark in marks]), log=True)
     left, right, top, bottom = canvas.inner
-    canvas.y_axis(y, told_y, _log_ticks(y.low, y.high))
-    for tick in _log_ticks(x.low, x.high):
+    canvas.y_axis(y, told_y, log_ticks(y.low, y.high))
+    for tick in log_ticks(x.low, x.high):
         canvas.line(x(tick), top, x(tick), bottom)
         canvas.text(x(tick), bottom + 15, short(tick, trim=True), "middle")
     canvas.text((left + right) / 2, bottom + 32, x_name, "middle", "axis light")
@@ -145,7 +145,7 @@ def _decades(values: Sequence[float]) -> tuple[float, float]:
     return low / 1.6, high * 1.6
 
 
-def _log_ticks(low: float, high: float) -> list[float]:
+def log_ticks(low: float, high: float) -> list[float]:
     steps = (1.0, 2.0, 5.0) if high / low < 300 else (1.0,)
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     return [m * 10.0**k for k in range(first, last + 1) for m in steps if low <= m * 10.0**k <= high]

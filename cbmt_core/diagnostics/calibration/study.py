@@ -44,7 +44,7 @@ class Calibration:
 def calibration_tables(made: Calibration | None) -> tuple[dict[str, pd.DataFrame], State]:
     """The tables `calibration_quarter` and `calibration_summary`, and what they rest on; empty from None."""
     if made is None:
-        note = "skipped: cbmt.toml has no [calibration] section, so there are no analyst forecasts to compare with"
+        note = "cbmt.toml has no [calibration] section, so there are no analyst forecasts to compare with"
         frames = (pd.DataFrame(columns=_QUARTERS), pd.DataFrame(columns=_SUMMARY))
         state = State("external_calibration", 0, 1, False, note)
     else:
