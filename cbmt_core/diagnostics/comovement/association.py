@@ -69,12 +69,12 @@ def sample_of(
     *,
     both_outcomes: bool = False,
 ) -> Sample:
-    """Firms that have everything asked for, matched by their index.
+    """Firms that have everything asked for, matched and ordered by their index.
 
     With `both_outcomes`, industries in which every firm wins or every firm loses are left out: their
     effect would be infinite in a logit (note to the paper's table).
     """
-    frame = pd.DataFrame({"score": score, "wins": wins.astype(float)}).dropna()
+    frame = pd.DataFrame({"score": score, "wins": wins.astype(float)}).dropna().sort_index()
     if controls is not None:
         frame = frame.join(controls[list(CONTROLS)], how="inner").dropna()
     if industry is not None:

@@ -79,7 +79,8 @@ def acquisition_dispersion(d: Drivers, driver: int) -> float:
     mean = weekly_means(values, d.size)
     spread = np.sqrt(weekly_means((values - mean) ** 2, d.size))
     spread = np.where(np.isfinite(values).sum(axis=0) >= LEAST_COHORTS, spread, np.nan)
-    return abs(correlation(*d.meet((0, d.z[:, 0]), (driver, d.untrended(spread)))))
+    pair = d.z[:, 0], d.untrended(spread)
+    return max(abs(correlation(*pair)), abs(correlation(*d.meet((0, pair[0]), (driver, pair[1])))))
 
 
 OWN = "own definition; the paper names the family"
@@ -105,12 +106,12 @@ PANEL = (
     ),
     Measure(
         "acquisition_dispersion_orders", 26, "Acquisition-dispersion link", GROUPS[6],
-        "|corr(A_t, spread of R between the cohorts of week t)|; aligned", OWN,
+        "|corr(A_t, spread of R between the cohorts of week t)|; same week or aligned, the larger", OWN,
         lambda d: acquisition_dispersion(d, 1),
     ),
     Measure(
         "acquisition_dispersion_spend", 26, "Acquisition-dispersion link", GROUPS[6],
-        "|corr(A_t, spread of V between the cohorts of week t)|; aligned", OWN,
+        "|corr(A_t, spread of V between the cohorts of week t)|; same week or aligned, the larger", OWN,
         lambda d: acquisition_dispersion(d, 2),
     ),
     Measure(

@@ -4,7 +4,7 @@ The paper transforms the weekly drivers by log(1 + x) and says no more. Their sl
 besides (a centred half-year mean), because two trends always correlate (Yule 1926, Granger and Newbold
 1974): a saturating market lets acquisition fall, an ageing base lets ROPC fall, and neither says that one
 shock reaches both. Measures that ask about co-movement in the same week, about lags or about prediction
-use the series as they stand in time. All others use them aligned: ROPC and AOV are moved by up to two
+use the series as they stand in time. The others look at them aligned: ROPC and AOV are moved by up to two
 months to where the three have most in common, because a driver that follows late is shared structure too.
 """
 

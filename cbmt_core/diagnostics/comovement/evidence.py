@@ -20,13 +20,12 @@ from cbmt_core.diagnostics.comovement.association import (
 )
 from cbmt_core.diagnostics.comovement.battery import MEASURES
 from cbmt_core.diagnostics.comovement.score import LIMITS, WINSORISED
-from cbmt_core.evaluation.paired import SEED, bootstrap_means
+from cbmt_core.evaluation.paired import RESAMPLES, SEED, bootstrap_means
 
 __all__ = ["TERCILES", "column_results", "five_tests", "placebo", "tercile_rates", "terciles"]
 
 TERCILES = ("low", "medium", "high")
 SHUFFLES = 1000
-RESAMPLES = 10_000
 LEAST_TERCILE = 10
 FDR = 0.10
 
@@ -40,15 +39,17 @@ def terciles(score: pd.Series) -> pd.Series:
     return pd.Series(np.array(TERCILES, dtype=object)[code], rank.index, name="tercile")
 
 
-def tercile_rates(score: pd.Series, wins: pd.Series, *, seed: int = SEED) -> pd.DataFrame:
+def tercile_rates(
+    score: pd.Series, wins: pd.Series, *, resamples: int = RESAMPLES, seed: int = SEED
+) -> pd.DataFrame:
     """Joint-model win rate by tercile with a 95 % bootstrap interval (Figure "Joint-Model Win Rate by
     Cross-Metric Co-Movement Tercile"): tercile, firms, wins, rate, low, high, note."""
-    known = pd.DataFrame({"score": score, "wins": wins.astype(float)}).dropna()
+    known = pd.DataFrame({"score": score, "wins": wins.astype(float)}).dropna().sort_index()
     group = terciles(known["score"])
     rows = []
     for name in TERCILES:
         y = known.loc[group.index[group == name], "wins"].to_numpy(float)
-        low, high = bootstrap_means(y[:, None], resamples=RESAMPLES, seed=seed)
+        low, high = bootstrap_means(y[:, None], resamples=resamples, seed=seed)
         rate = float(y.mean()) if len(y) else float("nan")
         note = "" if len(y) >= LEAST_TERCILE else f"{len(y)} firms; {LEAST_TERCILE} needed for an interval"
         rows.append((name, len(y), int(y.sum()), rate, low[0], high[0], note))
@@ -109,7 +110,7 @@ def _row(name: str, specification: str, run: Callable[[], dict[str, float]]) -> 
 
 def _tercile_test(score: pd.Series, wins: pd.Series) -> dict[str, float]:
     """Two-proportion z test, variance pooled."""
-    rates = tercile_rates(score, wins).set_index("tercile")
+    rates = tercile_rates(score, wins, resamples=0).set_index("tercile")
     n, k = rates["firms"][["high", "low"]].to_numpy(), rates["wins"][["high", "low"]].to_numpy()
     total = int(rates["firms"].sum())
     if n.min() < LEAST_TERCILE:

@@ -18,16 +18,19 @@ WINDOW = 26
 SLOW = 8
 """Period in weeks from which a rhythm counts as slow."""
 QUARTER = 13
-SPIKE = 2.0
+SPIKE = 2.5
 
 
 def spike_coincidence(d: Drivers) -> float:
     off = d.aligned - median_filter(d.aligned, size=(QUARTER, 1), mode="nearest")
     spread = median_abs_deviation(off, axis=0, scale="normal")
     spikes = maximum_filter1d((np.abs(off) > SPIKE * spread).astype(int), 3, axis=0)
-    if (np.ptp(spikes, axis=0) == 0).any():
-        return float("nan")
-    return float(np.mean([cohen_kappa_score(spikes[:, i], spikes[:, j]) for i, j in PAIRS]))
+    spiky = np.ptp(spikes, axis=0) > 0
+    # Without spikes in one of two series, none coincide.
+    agreement = [
+        cohen_kappa_score(spikes[:, i], spikes[:, j]) if spiky[i] and spiky[j] else 0.0 for i, j in PAIRS
+    ]
+    return float(np.mean(agreement))
 
 
 def mean_coherence(d: Drivers, slow: bool) -> float:
