@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -15,14 +17,20 @@ from cbmt_core.diagnostics.results import comovement_tables, difficulty_tables
 from cbmt_core.diagnostics.routing import routing_tables
 from cbmt_core.metrics import OUTCOMES
 
-__all__ = ["MODELS", "invented_firms", "invented_results"]
+__all__ = ["MODELS", "invented_firms", "invented_results", "small_results"]
 
 MODELS = {"cbmt": 0.0, "joint": 1.5, "single_task": 3.0, "lstm": 5.0, "wg_pnbd_e_pp": 7.0, "wg_pnbd_pp": 10.0}
 """Mean points of SMAPE by which each errs more than cbmt."""
 LEVEL = {"acquisition": 20.0, "ropc": 35.0, "aov": 35.0, "cohort_sales": 54.0, "total_sales": 16.0}
 
 
-def invented_firms(n: int = 60, seed: int = 11, *, models: dict[str, float] | None = None) -> DiagnosticData:
+def invented_firms(
+    n: int = 60,
+    seed: int = 11,
+    *,
+    models: dict[str, float] | None = None,
+    outcomes: Sequence[str] = OUTCOMES,
+) -> DiagnosticData:
     """Firms with a hidden strength of co-movement, a scale and a volatility.
 
     Measures show the strength; the joint models gain over the single-task one by it. Small and volatile firms
@@ -43,7 +51,7 @@ def invented_firms(n: int = 60, seed: int = 11, *, models: dict[str, float] | No
     errors = {
         (outcome, model): LEVEL[outcome] * hard * np.exp(0.1 * rng.standard_normal(n))
         + (more + (1.5 * strength if model == "single_task" else 0.0)) * (0.5 + 0.5 * rng.random(n))
-        for outcome in OUTCOMES
+        for outcome in outcomes
         for model, more in models.items()
     }
     columns = pd.MultiIndex.from_tuples(list(errors), names=["outcome", "model"])
@@ -77,6 +85,14 @@ def invented_results(
     ]
     frames = {name: frame for tables, _ in parts for name, frame in tables.items()}
     return {**frames, "diagnostic": pd.concat([state.frame() for _, state in parts])}
+
+
+@cache
+def small_results() -> dict[str, pd.DataFrame]:
+    """All tables of sixty firms with the three families, made once a process."""
+    families = {name: MODELS[name] for name in ("cbmt", "joint", "single_task")}
+    firms = invented_firms(models=families, outcomes=("cohort_sales", "total_sales"))
+    return invented_results(firms, resplits=2)
 
 
 def _calibration() -> Calibration:
