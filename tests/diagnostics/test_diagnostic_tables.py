@@ -37,6 +37,7 @@ def stored(frames: dict[str, pd.DataFrame]) -> None:
             assert con.execute(f"SELECT count(*) FROM {name}").fetchall() == [(len(frame),)]
 
 
+@pytest.mark.slow
 def test_every_table_across_firms_is_made_and_fits_its_declaration():
     results = small_results()
     assert set(results) == {name for name, table in DIAGNOSTIC_TABLES.items() if not table.partitioned}
@@ -45,6 +46,7 @@ def test_every_table_across_firms_is_made_and_fits_its_declaration():
     stored(results)
 
 
+@pytest.mark.slow
 def test_what_was_planted_is_found():
     results = small_results()
     rates = results["comovement_tercile"].set_index("tercile")["rate"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 
 import duckdb
@@ -11,6 +11,7 @@ from evaluation_tables import fill, forecasts
 
 from cbmt_core.bridge import BridgeWindows, bridge_errors, bridge_table
 from cbmt_core.design import StudyDesign
+from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.evaluation import Relations, accuracy, compare, failures, whole_firms
 from cbmt_core.exhibits import EXHIBITS, exhibits, gather
 from cbmt_core.names import slug_sql
@@ -29,8 +30,9 @@ def publish(
     models: Sequence[str] = MODELS,
     currency: str = "USD",
     scale: float = 0.02,
+    results: Mapping[str, pd.DataFrame] | None = None,
 ) -> StudyDesign:
-    """Fill `con` with every relation that the report reads."""
+    """Fill `con` with every relation that the report reads; `results` are the tables of the diagnostics."""
     economy = Economy(firms=len(names), scale=scale, seed=5)
     panels = []
     for name, spec in zip(names, economy.specs(), strict=True):
@@ -68,7 +70,10 @@ def publish(
         "bridge_method": told.methods,
     }.items():
         _store(con, TABLES[name], frame)
-    for name, frame in exhibits(gather(con, Relations(), design, errors, bridge)).items():
+    results = results or {}
+    for name, table in DIAGNOSTIC_TABLES.items():
+        _store(con, table, results.get(name, pd.DataFrame(columns=table.column_names)))
+    for name, frame in exhibits(gather(con, Relations(), design, errors, bridge, results)).items():
         _store(con, EXHIBITS[name].table, frame)
     windows = [(n, w.first, w.last, len(w)) for n, w in (("holdout", design.holdout),)]
     _store(con, STUDY, pd.DataFrame([astuple(design)], columns=STUDY.column_names))
