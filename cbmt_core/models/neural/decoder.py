@@ -80,7 +80,7 @@ def _cross(
 
     def to_windows(t: Tensor) -> Tensor:
         """[G·H, d, B] -> [G·B, H, d]"""
-        return t.view(G, heads, d, B).permute(0, 3, 1, 2).reshape(G * B, heads, d)
+        return t.view(G, heads, d, B).permute(0, 3, 1, 2).contiguous().view(G * B, heads, d)
 
     def to_heads(t: Tensor) -> Tensor:
         return t.view(G, B, heads, d).permute(0, 2, 3, 1).reshape(G * heads, d, B)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +14,8 @@ STRIP = 8
 """Length of a strip, in masks."""
 STEP = 16
 """Cuts begin at multiples of it, where memory is aligned."""
+GOLDEN = 0.6180339887498949
+"""Multiples of it, modulo 1, lie as far apart as can be: no cut is near another soon."""
 
 
 class Dropout:
@@ -21,18 +23,17 @@ class Dropout:
     is the same for all, so that a network learns the same alone and among others."""
 
     def __init__(self, rates: Sequence[float], generators: Sequence[torch.Generator], largest: int) -> None:
-        self.on = any(rates)
-        self.largest = largest
-        self.cuts = np.random.default_rng(0)
+        self.on, self.cuts = any(rates), 0
         if self.on:
             self.strips = torch.stack([_strip(r, g, largest) for r, g in zip(rates, generators, strict=True)])
 
     def mask(self, shape: torch.Size) -> Tensor | None:
         if not self.on:
             return None
-        count = shape[1:].numel()
-        start = STEP * int(self.cuts.integers((self.strips.shape[1] - count) // STEP + 1))
-        return self.strips[:, start : start + count].view(shape)
+        self.cuts += 1
+        count = math.prod(shape[1:])
+        room = (self.strips.shape[1] - count) // STEP
+        return self.strips.narrow(1, STEP * int(self.cuts * GOLDEN % 1.0 * room), count).view(shape)
 
 
 def _strip(rate: float, generator: torch.Generator, largest: int) -> Tensor:

@@ -44,38 +44,44 @@ def _attention(
 ) -> tuple[Tensor, Pullback]:
     G, d, N = x.shape
     B, e = N // length, d // heads
-    by_feature = (G, heads, e, B, length)
-    by_window = (G, B, heads, e, length)
     scale = 1.0 / math.sqrt(e)
 
+    def to_windows(t: Tensor) -> Tensor:
+        """[G, H, k, B, L] -> [G·B·H, k, L], as attention wants them."""
+        return t.permute(0, 3, 1, 2, 4).reshape(-1, t.shape[2], length)
+
+    def to_features(t: Tensor) -> Tensor:
+        return t.view(G, B, heads, -1, length).permute(0, 2, 3, 1, 4)
+
     y, inverse = normalise(x)
-    z = affine(y, p, f"{name}.qkv").view(G, 3, *by_feature[1:])
-    q, k = z[:, :2].permute(1, 0, 4, 2, 3, 5).reshape(2, G * B * heads, e, length).unbind(0)
-    q.mul_(scale)
+    z = affine(y, p, f"{name}.qkv").view(G, 3, heads, e, B, length)
+    q, k = to_windows(z[:, 0]).mul_(scale), to_windows(z[:, 1])
     # A row of ones under the values: their product with the weights brings the weights' sum along.
-    v = x.new_ones(G * B * heads, e + 1, length)
-    v.view(G, B, heads, e + 1, length)[..., :e, :] = z[:, 2].permute(0, 3, 1, 2, 4)
+    v = x.new_empty(G * B * heads, e + 1, length)
+    v[:, e] = 1.0
+    to_features(v)[:, :, :e] = z[:, 2]
     weight = torch.bmm(k.transpose(1, 2), q).clamp_(-BOUND, BOUND).exp_()  # [G·B·H, key, query]
-    summed = torch.bmm(v, weight)
-    total = summed[:, e:]
-    o = summed[:, :e] / total
-    a = o.view(by_window).permute(0, 2, 3, 1, 4).reshape(G, d, N)
+    summed = to_features(torch.bmm(v, weight)).contiguous()
+    total = summed[:, :, e:]
+    o = summed[:, :, :e] / total
+    a = o.view(G, d, N)
     kept = mask(x.shape)
     value = add_branch(x, affine(a, p, f"{name}.out"), kept)
 
     def pull(grad: Tensor, g: Gradients) -> Tensor:
         branch = grad if kept is None else grad * kept
-        da = through_affine(branch, a, p, f"{name}.out", g)
+        da = through_affine(branch, a, p, f"{name}.out", g).view(o.shape)
         # Through the softmax: w (dw - Σ w dw), where Σ w dw over keys is Σ o do over features. The weights
         # here are not divided by their sum, so do is; the row of ones brings the subtraction along.
-        do = torch.empty_like(v)
-        do[:, :e] = da.view(by_feature).permute(0, 3, 1, 2, 4).reshape(o.shape).div_(total)
-        do[:, e] = (o * do[:, :e]).sum(1).neg_()
+        parts = torch.empty_like(summed)
+        torch.div(da, total, out=parts[:, :, :e])
+        torch.sum(o * parts[:, :, :e], 2, out=parts[:, :, e]).neg_()
+        do = to_windows(parts)
         ds = torch.bmm(v.transpose(1, 2), do).mul_(weight)
         dz = torch.empty_like(z)
-        dz[:, 0] = torch.bmm(k, ds).mul_(scale).view(by_window).permute(0, 2, 3, 1, 4)
-        dz[:, 1] = torch.bmm(q, ds.transpose(1, 2)).view(by_window).permute(0, 2, 3, 1, 4)
-        dz[:, 2] = torch.bmm(do[:, :e], weight.transpose(1, 2)).view(by_window).permute(0, 2, 3, 1, 4)
+        dz[:, 0] = to_features(torch.bmm(k, ds).mul_(scale))
+        dz[:, 1] = to_features(torch.bmm(q, ds.transpose(1, 2)))
+        dz[:, 2] = to_features(torch.bmm(do[:, :e], weight.transpose(1, 2)))
         dy = through_affine(dz.view(G, 3 * d, N), y, p, f"{name}.qkv", g)
         return through_norm(dy, y, inverse).add_(grad)
 

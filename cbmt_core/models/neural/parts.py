@@ -38,14 +38,17 @@ EPSILON = 1e-5
 
 def normalise(x: Tensor) -> tuple[Tensor, Tensor]:
     """Layer norm over the features, and 1/sd. The affine part is left to the matrix that follows."""
-    y = x - x.mean(1, keepdim=True)
-    inverse = torch.rsqrt((y * y).mean(1, keepdim=True).add_(EPSILON))
+    share = 1.0 / x.shape[1]
+    y = torch.sub(x, x.sum(1, keepdim=True), alpha=share)
+    inverse = (y * y).sum(1, keepdim=True).mul_(share).add_(EPSILON).rsqrt_()
     return y.mul_(inverse), inverse
 
 
 def through_norm(grad: Tensor, y: Tensor, inverse: Tensor) -> Tensor:
-    slope = (grad * y).mean(1, keepdim=True)
-    return (grad - grad.mean(1, keepdim=True)).addcmul_(y, slope, value=-1.0).mul_(inverse)
+    share = 1.0 / grad.shape[1]
+    slope = (grad * y).sum(1, keepdim=True)
+    centred = torch.sub(grad, grad.sum(1, keepdim=True), alpha=share)
+    return centred.addcmul_(y, slope, value=-share).mul_(inverse)
 
 
 def affine(x: Tensor, p: Parameters, name: str) -> Tensor:
