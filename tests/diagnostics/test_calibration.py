@@ -14,6 +14,7 @@ from cbmt_core.design import StudyDesign
 from cbmt_core.diagnostics.calibration import AnalystTables, calibrate, read_tables, weekly_sales
 from cbmt_core.errors import BadTable
 from cbmt_core.evaluation import Relations
+from cbmt_core.simulate import Economy
 
 DESIGN = StudyDesign()
 CALENDAR = [
@@ -236,3 +237,17 @@ def test_weeks_belong_to_the_quarter_they_begin_in():
     # The origin's week begins on 31 March and so belongs to the quarter that is over.
     assert DESIGN.origin == date(2019, 3, 31)
     assert DESIGN.holdout.first == DESIGN.origin + timedelta(days=7)
+
+
+def test_the_documented_example_fits_the_demo():
+    folder = Path(__file__).parents[2] / "docs" / "calibration-example"
+    tables = read_tables(*(folder / f"{name}.csv" for name in ("tickers", "quarters", "forecasts")))
+    firms = [spec.name for spec in Economy(firms=16).specs()]
+    assert sorted(tables.tickers["firm"]) == sorted(firms)
+    made = calibrate(tables, weekly_of(dict.fromkeys(firms, 1.1)), DESIGN, "cohort_glm")
+    tickers = tables.tickers["ticker"].nunique()
+    assert made.quarters["ticker"].nunique() == tickers == 12
+    assert made.summary["horizon"].tolist()[:3] == ["Q1", "Q2", "Q3"]
+    # A tenth of the tickers is trimmed; the others have standard errors.
+    assert made.summary["firms"].tolist()[:3] == [11, 11, 11]
+    assert made.summary["model_se"].notna().iloc[:3].all()
