@@ -236,6 +236,44 @@ _ALL = (
         native=False,
     ),
     Table(
+        "inner_forecast",
+        "Forecasts from origins inside the calibration, beside what then happened: what cbmt_plus learns from.",
+        ("firm", "model", "origin", "driver", "week"),
+        (
+            FIRM,
+            MODEL,
+            ORIGIN,
+            Column(
+                "driver",
+                "VARCHAR",
+                "acquisition; base or repeat: repeat orders of the left-censored or the other cohorts alive at "
+                "the origin; aov",
+            ),
+            WEEK,
+            Column("horizon", "INTEGER", "weeks after the origin, from 1"),
+            Column("actual", "DOUBLE", "what happened"),
+            Column("forecast", "DOUBLE", "what the model said"),
+        ),
+        native=False,
+    ),
+    Table(
+        "expert_weight",
+        "How cbmt_plus corrects cohort_glm's drivers, learned from inner_forecast over all firms.",
+        ("driver", "feature"),
+        (
+            Column("driver", "VARCHAR", "driver that is corrected, as in inner_forecast"),
+            Column(
+                "feature",
+                "VARCHAR",
+                "constant, horizon (in years), or the log ratio of an expert to cohort_glm in a driver, by "
+                "itself or times the horizon",
+            ),
+            Column("weight", "DOUBLE", "log points for each unit of the feature"),
+            Column("firms", "BIGINT", "firms the weights were learned from"),
+        ),
+        partitioned=False,
+    ),
+    Table(
         "accuracy",
         "Errors of each model's forecast of each firm over the weeks observed since.",
         ("firm", "model", "origin", "outcome", "horizon"),

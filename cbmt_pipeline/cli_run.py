@@ -92,7 +92,7 @@ def run(
     from cbmt_pipeline.batches import BATCH
     from cbmt_pipeline.runner import run_assets
 
-    known = [*benchmarks(), *([] if no_networks else networks())]
+    known = [*benchmarks(), *([] if no_networks else [*networks(), "cbmt_plus"])]
     if unknown := sorted(set(only) - set(known)):
         raise click.UsageError(f"no model is called {', '.join(unknown)}; there are: {', '.join(known)}")
     started = time.monotonic()
@@ -134,6 +134,8 @@ def run(
     )
     if not no_networks:
         outcomes += _networks(project, chosen, only, workers, profile, everything)
+        if not only or "cbmt_plus" in only:
+            outcomes += _plus(project, chosen, workers, everything)
     measure = project.lake.units("firm_week") if everything else project.unmeasured_units()
     slugs = [unit.slug for unit in measure if chosen is None or unit.slug in chosen]
     outcomes += _stage("measures", project, ["firm_measures"], slugs, workers, batch=BATCH)
@@ -180,6 +182,22 @@ def _networks(
 
     title = f"networks ({profile})"
     return _stage(title, project, ["tuned_models", "neural_forecasts"], list(todo), workers, config=config)
+
+
+def _plus(project: Project, chosen: set[str] | None, workers: int, everything: bool) -> list[RunOutcome]:
+    """cbmt_plus of the firms that have a network: weights are learned from all firms before any of them."""
+    from cbmt_pipeline.runner import run_assets
+
+    def slugs(units: Sequence[Unit]) -> list[str]:
+        return [unit.slug for unit in units if chosen is None or unit.slug in chosen]
+
+    if not any(project.network_forecasts(unit).get("cbmt") for unit in project.lake.units("firm_week")):
+        return []
+    inner = slugs(project.lake.units("firm_week") if everything else project.without_inner_forecasts())
+    outcomes = _stage("earlier origins", project, ["inner_forecast"], inner, workers)
+    if inner or not project.lake.has_whole("expert_weight"):
+        outcomes.append(run_assets(project, ["expert_weights"]))
+    return outcomes + _stage("cbmt_plus", project, ["plus_forecasts"], slugs(project.without_plus()), workers)
 
 
 def _stage(

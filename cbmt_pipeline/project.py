@@ -15,13 +15,13 @@ import pyarrow.parquet as pq
 from cbmt_core.config import PROFILE_NAMES, ProjectConfig
 from cbmt_core.design import StudyDesign
 from cbmt_core.errors import ConfigError
-from cbmt_core.fits import UNEXPECTED
+from cbmt_core.fits import UNEXPECTED, made_from
 from cbmt_core.models import benchmarks, networks
 from cbmt_core.names import Unit
 from cbmt_core.transactions import Intake
 from cbmt_pipeline.lake import Lake, Stamp
 
-__all__ = ["BENCHMARKS", "CONFIG_FILE", "NETWORKS", "SEED", "Project"]
+__all__ = ["BENCHMARKS", "CONFIG_FILE", "NETWORKS", "PLUS", "SEED", "Project"]
 
 CONFIG_FILE = "cbmt.toml"
 SEED = 20260626
@@ -30,6 +30,8 @@ BENCHMARKS = "benchmarks"
 """The lake part that the benchmarks write; other assets write other parts of the forecast tables."""
 NETWORKS = "networks"
 """The lake part that the networks write."""
+PLUS = "plus"
+"""The lake part that cbmt_plus writes, which needs a network and weights learned across firms."""
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,30 @@ class Project:
             # What nobody expected is tried again: it may have passed, or been mended.
             if not (row["reason"] or "").startswith(UNEXPECTED)
         }
+
+    def plus_stamp(self, unit: Unit) -> Stamp:
+        """The stamp of cbmt_plus: of the unit's tables, its cbmt network and the weights learned across firms."""
+        weights = self.lake.whole_path("expert_weight")
+        made = hashlib.sha256(weights.read_bytes() if weights.exists() else b"")
+        made.update(repr(made_from(self.model_folder(unit, "cbmt"))).encode())
+        return replace(self.forecast_stamp(unit, SEED), config=made.hexdigest()[:16])
+
+    def without_inner_forecasts(self) -> list[Unit]:
+        """Units with tables whose forecasts from earlier origins are missing or of other tables or code."""
+        return [
+            unit
+            for unit in self.lake.units("firm_week")
+            if self.lake.stamp("inner_forecast", unit) != self.forecast_stamp(unit, SEED)
+        ]
+
+    def without_plus(self) -> list[Unit]:
+        """Units with a cbmt network whose cbmt_plus is missing, or was made from other weights or network."""
+        return [
+            unit
+            for unit in self.lake.units("firm_week")
+            if "cbmt" in self.network_forecasts(unit)
+            and self.lake.stamp("model_fit", unit, PLUS) != self.plus_stamp(unit)
+        ]
 
     def unmeasured_units(self) -> list[Unit]:
         """Units with tables whose measures are missing or were made from other tables or code."""

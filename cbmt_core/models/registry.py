@@ -48,14 +48,14 @@ _ENTRIES: tuple[ModelEntry, ...] = (
     ModelEntry("single_task", "neural", "neural:NeuralForecaster", {"family": "single_task"}),
     ModelEntry("lstm", "neural", "neural:NeuralForecaster", {"family": "lstm"}),
     ModelEntry("direct", "direct", "neural:Direct"),
-    ModelEntry("cbmt_plus", "plus", "neural:CbmtPlus", in_paper=False),
+    ModelEntry("cbmt_plus", "plus", "plus:CbmtPlus", in_paper=False),
 )
 
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
 
 BENCHMARK_FAMILIES = frozenset({"floor", "classical", "probabilistic", "tree"})
 """Families that take seconds a firm: no networks are trained."""
-NETWORK_FAMILIES = frozenset({"neural", "direct", "plus"})
+NETWORK_FAMILIES = frozenset({"neural", "direct"})
 """Families with networks: a search and trainings within the budget of a profile."""
 
 

@@ -20,7 +20,7 @@ __all__ = ["accuracy", "bridge", "exhibits", "relations_of", "store"]
 
 
 @dg.asset(
-    deps=["benchmark_forecasts", "neural_forecasts", "firm", "firm_week", "cohort_week"],
+    deps=["benchmark_forecasts", "neural_forecasts", "plus_forecasts", "firm", "firm_week", "cohort_week"],
     group_name="evaluation",
     kinds={"duckdb"},
     description="Errors of every model, firm, outcome and horizon, and their comparison across firms.",
@@ -42,7 +42,7 @@ def accuracy(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.
 
 
 @dg.asset(
-    deps=["benchmark_forecasts", "neural_forecasts", "firm", "firm_week", "cohort_week"],
+    deps=["benchmark_forecasts", "neural_forecasts", "plus_forecasts", "firm", "firm_week", "cohort_week"],
     group_name="evaluation",
     kinds={"duckdb"},
     description="Where the change in sales comes from, as it happened and as each model forecasts it.",

@@ -11,6 +11,7 @@ from cbmt_core.forecasting import ModelRun, forecast_tables, run_models
 from cbmt_core.models import benchmarks
 from cbmt_core.names import Unit
 from cbmt_core.panel import FirmPanel
+from cbmt_pipeline.lake import Stamp
 from cbmt_pipeline.partitions import firm_partitions
 from cbmt_pipeline.progress import tell
 from cbmt_pipeline.project import BENCHMARKS, SEED, Project
@@ -75,11 +76,16 @@ def panel_of(con: duckdb.DuckDBPyConnection, here: Project, unit: Unit, *, custo
 
 
 def store_runs(
-    con: duckdb.DuckDBPyConnection, here: Project, unit: Unit, runs: list[ModelRun], part: str
+    con: duckdb.DuckDBPyConnection,
+    here: Project,
+    unit: Unit,
+    runs: list[ModelRun],
+    part: str,
+    stamp: Stamp | None = None,
 ) -> None:
     """Write the runs' rows; rows that other models made from the same data are kept."""
     models = ", ".join(duck.literal(run.model) for run in runs)
-    stamp = here.forecast_stamp(unit, runs[0].seed)
+    stamp = stamp or here.forecast_stamp(unit, runs[0].seed)
     for table, frame in forecast_tables(runs).items():
         con.register("new_rows", frame)
         relation = "new_rows"

@@ -17,6 +17,7 @@ DIAGNOSTICS = ("firm_measures", "comovement", "difficulty", "routing", "external
         *DATA_TABLES,
         "benchmark_forecasts",
         "neural_forecasts",
+        "plus_forecasts",
         "accuracy",
         "bridge",
         *DIAGNOSTICS,

@@ -19,7 +19,6 @@ from cbmt_core.models.contract import FitRecord, PrimitiveForecast, SalesForecas
 from cbmt_core.models.neural import CbmtPlus, Direct, NeuralForecaster
 from cbmt_core.models.neural.direct import CANDIDATES
 from cbmt_core.models.neural.forecaster import FAMILIES
-from cbmt_core.models.neural.plus import deviate
 from cbmt_core.models.neural.profiles import PROFILES
 from cbmt_core.models.sequence import OUTCOMES
 from cbmt_core.panel import FirmPanel
@@ -34,7 +33,7 @@ def test_families_share_as_the_paper_says() -> None:
     assert FAMILIES["cbmt"].groups == FAMILIES["joint"].groups == (OUTCOMES,)
     assert FAMILIES["single_task"].groups == FAMILIES["lstm"].groups == (("A",), ("R",), ("V",))
     aligned = {name for name, family in FAMILIES.items() if "weight_C" in family.space()}
-    assert aligned == {"cbmt", "cbmt_plus"}
+    assert aligned == {"cbmt"}
     for family in FAMILIES.values():
         for name, value in family.default().items():
             assert family.space()[name]._contains(family.space()[name].to_internal_repr(value)), name
@@ -103,34 +102,3 @@ def test_forecast_of_sales_alone_is_scored_and_stored_as_such() -> None:
     np.testing.assert_allclose(rows["sales"], panel.S[seen.n_weeks :] * 1.1)
     assert rows[["acquired", "orders", "repeat_orders", "ropc", "aov"]].isna().all(axis=None)
     assert tables["forecast_cohort_week"].empty
-
-
-def test_deviation_goes_from_the_baseline_to_the_network_as_trust_grows() -> None:
-    def drivers(k: float) -> PrimitiveForecast:
-        shape = (3, 2)
-        return PrimitiveForecast(np.full(2, 10 * k), np.full(shape, 0.2 * k), np.full(shape, 30 * k))
-
-    baseline, network = drivers(1.0), drivers(1.44)
-    none, half, full = (deviate(baseline, network, dict.fromkeys("ARV", t)) for t in (0.0, 0.5, 1.0))
-    np.testing.assert_allclose(none.R, baseline.R)
-    np.testing.assert_allclose(half.A, 12.0)
-    np.testing.assert_allclose(full.V, network.V)
-    wild = deviate(baseline, drivers(1e6), dict.fromkeys("ARV", 1.0))
-    np.testing.assert_allclose(wild.A, 10 * np.e)
-
-
-def test_plus_of_a_dead_driver_stays_finite() -> None:
-    nothing = PrimitiveForecast(np.zeros(2), np.zeros((3, 2)), np.zeros((3, 2)))
-    out = deviate(nothing, nothing, dict.fromkeys("ARV", 0.5))
-    assert np.isfinite(out.R).all()
-    assert (out.A == 0).all()
-
-
-def test_plus_keeps_its_distance_to_the_baseline(seen: FirmPanel) -> None:
-    fitted = CbmtPlus(profile="smoke").fit(seen, seed=2)
-    plus, baseline = fitted.forecast(20), fitted.baseline.forecast(20)
-    assert set(fitted.trust) == set("ARV")
-    for name, trust in fitted.trust.items():
-        assert 0 <= trust <= 1
-        ratio = np.log(getattr(plus, name) / getattr(baseline, name))
-        assert np.nanmax(np.abs(ratio)) <= trust + 1e-9

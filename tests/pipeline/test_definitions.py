@@ -25,8 +25,25 @@ def test_the_graph_is_the_one_written_here() -> None:
         "benchmark_forecasts": ["cohort_week", "transactions"],
         "tuned_models": ["cohort_week"],
         "neural_forecasts": ["tuned_models"],
-        "accuracy": ["benchmark_forecasts", "cohort_week", "firm", "firm_week", "neural_forecasts"],
-        "bridge": ["benchmark_forecasts", "cohort_week", "firm", "firm_week", "neural_forecasts"],
+        "inner_forecast": ["cohort_week", "transactions"],
+        "expert_weights": ["inner_forecast"],
+        "plus_forecasts": ["expert_weights", "transactions", "tuned_models"],
+        "accuracy": [
+            "benchmark_forecasts",
+            "cohort_week",
+            "firm",
+            "firm_week",
+            "neural_forecasts",
+            "plus_forecasts",
+        ],
+        "bridge": [
+            "benchmark_forecasts",
+            "cohort_week",
+            "firm",
+            "firm_week",
+            "neural_forecasts",
+            "plus_forecasts",
+        ],
         "firm_measures": ["cohort_week", "firm", "transactions"],
         "comovement": ["accuracy", "firm_measures"],
         "difficulty": ["accuracy", "firm_measures"],
@@ -46,6 +63,7 @@ def test_the_graph_is_the_one_written_here() -> None:
             "firm_measures",
             "firm_week",
             "neural_forecasts",
+            "plus_forecasts",
             "quarantine",
             "routing",
             "transactions",
@@ -65,7 +83,13 @@ def test_firm_tables_are_partitioned_by_firm_and_batched() -> None:
 
 
 def test_forecasts_run_one_firm_at_a_time() -> None:
-    for asset in ("benchmark_forecasts", "tuned_models", "neural_forecasts"):
+    for asset in (
+        "benchmark_forecasts",
+        "tuned_models",
+        "neural_forecasts",
+        "inner_forecast",
+        "plus_forecasts",
+    ):
         node = defs.resolve_asset_graph().get(dg.AssetKey(asset))
         assert node.partitions_def == firm_partitions
         assert node.backfill_policy is None or node.backfill_policy.max_partitions_per_run == 1

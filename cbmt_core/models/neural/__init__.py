@@ -1,7 +1,6 @@
-"""Networks: the joint model, its ablations, the benchmark on sales alone, and what goes beyond them."""
+"""Networks: the joint model, its ablations, and the benchmark on sales alone."""
 
 from cbmt_core.models.neural.direct import Direct, FittedDirect
 from cbmt_core.models.neural.forecaster import FittedNeural, NeuralForecaster
-from cbmt_core.models.neural.plus import CbmtPlus, FittedPlus
 
-__all__ = ["CbmtPlus", "Direct", "FittedDirect", "FittedNeural", "FittedPlus", "NeuralForecaster"]
+__all__ = ["Direct", "FittedDirect", "FittedNeural", "NeuralForecaster"]

@@ -102,7 +102,6 @@ FAMILIES: dict[str, Family] = {
     "joint": Family((OUTCOMES,)),
     "single_task": Family(_EACH),
     "lstm": Family(_EACH, backbone="lstm"),
-    "cbmt_plus": Family((OUTCOMES,), aligned=True, observed_size=True),
 }
 
 
@@ -238,6 +237,7 @@ class NeuralForecaster:
 
     def _search(self, family: Family, profile: Profile, panel: FirmPanel, seed: int) -> Found:
         training = validation_split(panel)
+        trial = replace(profile, steps=profile.trial_steps)
         scaling, history = Scaling.of(training), History.of(training)
         data = _data(training, scaling, family)
         horizon = panel.n_weeks - training.n_weeks
@@ -246,7 +246,7 @@ class NeuralForecaster:
             """The walk-forward error over the validation window."""
             losses: list[list[float]] = [[] for _ in data]
             checks, error = [], np.inf
-            for networks in _train(family, choice, profile, data, scaling, [seed], CHECKS, losses):
+            for networks in _train(family, choice, trial, data, scaling, [seed], CHECKS, losses):
                 drivers = walk_forward(Trained(networks), history, scaling, horizon)
                 error = walk_forward_error(panel, training, drivers)
                 checks.append((len(losses[0]), error))

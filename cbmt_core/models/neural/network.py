@@ -24,6 +24,8 @@ __all__ = ["Dimensions", "Network", "positions"]
 
 SHORTCUT_WEEKS = 13
 """The shortcut of a head starts as the mean of this many last weeks."""
+SEASON = 0.7
+"""Amplitude of the first wave of the year in the embedding of its weeks, before training."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,8 @@ class Network:
             elif name == "head.shortcut":
                 value = torch.zeros(shape)
                 value[..., -SHORTCUT_WEEKS:] = self.config.shortcut / SHORTCUT_WEEKS
+            elif name == "entity.week":
+                value = 0.1 * torch.randn(shape, generator=generator) + _harmonics(*shape)
             elif name.startswith("entity."):
                 value = 0.3 * torch.randn(shape, generator=generator)
             else:
@@ -208,3 +212,14 @@ def _shapes(config: NetworkConfig, dimensions: Dimensions) -> dict[str, tuple[in
         affine("head.third", 1, w, (K,))
         shapes |= {"head.history": (K, w, config.lookback), "head.shortcut": (K, 1, config.lookback)}
     return shapes
+
+
+def _harmonics(levels: int, width: int) -> Tensor:
+    """Waves of one, two, three ... a year: neighbouring weeks begin alike, and a season seen twice is learned
+    in fewer steps than from 52 unrelated vectors."""
+    turn = 2 * math.pi * torch.arange(levels) / levels
+    waves = [
+        torch.cos(k * turn) if first else torch.sin(k * turn) for k in range(1, width) for first in (1, 0)
+    ]
+    scale = torch.tensor([SEASON / math.sqrt(k) for k in range(1, width) for _ in (1, 0)])
+    return (torch.stack(waves, 1) * scale)[:, :width] if width > 1 else torch.zeros(levels, width)

@@ -13,8 +13,10 @@ __all__ = ["PROFILES", "Profile", "profile_of"]
 @dataclass(frozen=True)
 class Profile:
     stages: Stages
+    trial_steps: int
+    """Optimiser steps of a trial of the search."""
     steps: int
-    """Optimiser steps of a trial."""
+    """Optimiser steps of a network that forecasts."""
     batch: int
     members: int
     """Networks that differ by their seed only, averaged in the forecast."""
@@ -23,13 +25,23 @@ class Profile:
 
 
 PROFILES: dict[str, Profile] = {
-    "smoke": Profile(Stages(random=1), steps=12, batch=32, members=1, direct_steps=4),
-    "quick": Profile(Stages(random=2), steps=150, batch=64, members=3, direct_steps=120),
+    "smoke": Profile(Stages(random=1), trial_steps=8, steps=12, batch=32, members=1, direct_steps=4),
+    "quick": Profile(Stages(random=2), trial_steps=150, steps=300, batch=64, members=2, direct_steps=100),
     "standard": Profile(
-        Stages(random=6, grid=3, refined=3), steps=300, batch=64, members=5, direct_steps=300
+        Stages(random=6, grid=3, refined=3),
+        trial_steps=300,
+        steps=300,
+        batch=64,
+        members=5,
+        direct_steps=300,
     ),
     "paper": Profile(
-        Stages(random=32, grid=16, refined=16), steps=600, batch=96, members=8, direct_steps=1000
+        Stages(random=32, grid=16, refined=16),
+        trial_steps=400,
+        steps=400,
+        batch=96,
+        members=8,
+        direct_steps=1000,
     ),
 }
 

@@ -1,0 +1,76 @@
+"""`cbmt_plus`: forecasts from earlier origins of each firm, weights learned across firms, forecasts of each firm."""
+
+from dataclasses import replace
+
+import dagster as dg
+from threadpoolctl import threadpool_limits
+
+from cbmt_core import duck
+from cbmt_core.fits import fit_model, load_fit
+from cbmt_core.forecasting import forecast_fit
+from cbmt_core.models.plus import ExpertWeights, inner_forecasts, learn_weights
+from cbmt_core.names import Unit
+from cbmt_pipeline.assets.forecasts import panel_of, runs_metadata, store_runs
+from cbmt_pipeline.metadata import rows_metadata
+from cbmt_pipeline.partitions import firm_partitions
+from cbmt_pipeline.project import PLUS, SEED
+from cbmt_pipeline.resources import ProjectResource
+
+__all__ = ["expert_weights", "inner_forecast", "plus_forecasts"]
+
+
+@dg.asset(
+    deps=["transactions", "cohort_week"],
+    partitions_def=firm_partitions,
+    group_name="forecasts",
+    kinds={"python", "parquet"},
+    description="Forecasts of quick models from origins inside the calibration, beside what then happened.",
+)
+def inner_forecast(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
+    here = project.open()
+    unit = Unit.from_slug(context.partition_key)
+    with duck.connect(here.spill, threads=1) as con, threadpool_limits(1):
+        panel = panel_of(con, here, unit, customers=True).until(here.design().origin)
+        con.register("made", inner_forecasts(panel, seed=SEED))
+        rows = here.lake.write(con, "inner_forecast", unit, "made", here.forecast_stamp(unit, SEED))
+    return dg.MaterializeResult(metadata=rows_metadata({"inner_forecast": rows}))
+
+
+@dg.asset(
+    deps=[inner_forecast],
+    group_name="forecasts",
+    kinds={"python", "duckdb"},
+    description="How far cbmt_plus follows each expert, learned from the inner forecasts of all firms.",
+)
+def expert_weights(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
+    here = project.open()
+    with duck.connect(here.spill) as con:
+        weights = learn_weights(con.execute(f"FROM {here.lake.glob('inner_forecast')}").df())
+        con.register("made", weights.frame())
+        rows = here.lake.write_whole(con, "expert_weight", "made", here.evaluation_stamp())
+    return dg.MaterializeResult(metadata={"firms": weights.firms, **rows_metadata({"expert_weight": rows})})
+
+
+@dg.asset(
+    deps=["tuned_models", "transactions", expert_weights],
+    partitions_def=firm_partitions,
+    group_name="forecasts",
+    kinds={"python", "parquet"},
+    description="Holdout forecasts by cbmt_plus: cohort_glm corrected as the weights say, and the cbmt network.",
+)
+def plus_forecasts(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
+    here = project.open()
+    unit = Unit.from_slug(context.partition_key)
+    design = here.design()
+    network = load_fit(here.model_folder(unit, "cbmt"))
+    with duck.connect(here.spill, threads=1) as con, threadpool_limits(1):
+        frame = con.execute(f"FROM {here.lake.whole('expert_weight')}").df()
+        panel = panel_of(con, here, unit, customers=True).until(design.origin)
+        options = {"weights": ExpertWeights.from_frame(frame), "network": network.fitted}
+        fit = replace(
+            fit_model("cbmt_plus", panel, SEED, profile=network.profile or "quick", **options),
+            profile=network.profile,
+        )
+        runs = [forecast_fit(fit, panel, design.holdout_weeks)]
+        store_runs(con, here, unit, runs, PLUS, here.plus_stamp(unit))
+    return dg.MaterializeResult(metadata=runs_metadata(runs))
