@@ -96,6 +96,9 @@ def run_firms(
                 continue
             outcomes.append(outcome)
             on_batch(outcome)
+        if lost:
+            with open_instance(project) as instance:
+                _bury_dead_runs(instance)
         # Without news of any, each of them may be the one that its process died over.
         deaths.update([b for b in lost if b[0] in begun] or lost)
         waiting = [b for b in lost if deaths[b] < DEATHS]

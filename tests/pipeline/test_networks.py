@@ -1,0 +1,190 @@
+"""Networks as assets: trained, kept, loaded and forecast from; made anew only when something changed."""
+
+from __future__ import annotations
+
+import base64
+import re
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import numpy as np
+import pytest
+from materialised import Materialised
+from small_project import make_all, new_project
+
+from cbmt_core.compose import compose
+from cbmt_core.customers import read_panel
+from cbmt_core.models import MODELS, load, networks
+from cbmt_core.models.registry import ModelEntry
+from cbmt_core.simulate import Economy
+from cbmt_pipeline.assets.evaluation import accuracy
+from cbmt_pipeline.assets.networks import neural_forecasts, tuned_models
+from cbmt_pipeline.resources import ProjectResource
+
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("networks")]
+
+ECONOMY = Economy(firms=2, scale=0.003, seed=31)
+
+
+def train(project: Materialised, firm: int, **settings: object) -> dg.ExecuteInProcessResult:
+    """Tune and forecast with the smallest profile unless stated."""
+    seed = {"seed": settings["seed"]} if "seed" in settings else {}
+    return project.make(
+        [tuned_models, neural_forecasts],
+        project.units[firm],
+        tuned_models={"profile": "smoke", **settings},
+        neural_forecasts=seed,
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Materialised:
+    """Two firms: one with every network, one with `direct` alone."""
+    project = Materialised(tmp_path_factory.mktemp("networks"), ECONOMY)
+    assert train(project, 0).success
+    assert train(project, 1, models=["direct"]).success
+    return project
+
+
+def test_every_network_has_a_record_and_a_full_forecast(trained: Materialised) -> None:
+    weeks = trained.project.design().holdout_weeks
+    first, second = (unit.name for unit in trained.units)
+    rows = trained.query("SELECT firm, model, count(*), bool_and(sales >= 0) FROM forecast_week GROUP BY ALL")
+    expected = [(first, model, weeks, True) for model in networks()] + [(second, "direct", weeks, True)]
+    assert sorted(rows) == sorted(expected)
+    fits = trained.query(
+        "SELECT model, succeeded, parameters->>'profile', validation_error > 0, seconds > 0 "
+        f"FROM model_fit WHERE firm = '{first}'"
+    )
+    assert sorted(fits) == [(model, True, "smoke", True, True) for model in sorted(networks())]
+
+
+@pytest.mark.parametrize("model", networks())
+def test_the_saved_model_gives_the_stored_forecast(trained: Materialised, model: str) -> None:
+    unit, design = trained.units[0], trained.project.design()
+    with duckdb.connect() as con:
+        relation = trained.project.lake.relation("cohort_week", unit)
+        panel = read_panel(con, unit.name, design, cohort_week=relation).until(design.origin)
+        stored = con.execute(
+            f"SELECT sales, acquired FROM {trained.project.lake.relation('forecast_week', unit)} "
+            f"WHERE model = '{model}' ORDER BY week"
+        ).df()
+    fitted = load(trained.project.model_folder(unit, model))
+    made = compose(panel, fitted.forecast(design.holdout_weeks))
+    np.testing.assert_array_equal(made.S, stored["sales"])
+    if made.has_drivers:
+        np.testing.assert_array_equal(made.A, stored["acquired"])
+
+
+def test_the_ui_is_told_curves_history_errors_and_time(trained: Materialised) -> None:
+    metadata = trained.metadata("tuned_models", trained.units[0])
+    for name in ("learning_curves", "tuning_history"):
+        encoded = re.search(r"data:image/png;base64,([^)]+)", str(metadata[name].value))
+        assert encoded is not None
+        assert base64.b64decode(encoded[1]).startswith(b"\x89PNG")
+    assert metadata["models"].value == len(networks())
+    assert metadata["failed"].value == 0
+    assert float(str(metadata["seconds"].value)) > 0
+    trials = metadata["trials"]
+    assert isinstance(trials, dg.TableMetadataValue)
+    of_direct = [record.data for record in trials.records if record.data["model"] == "direct"]
+    assert [row["trial"] for row in of_direct] == list(range(1, 9))
+    (chosen,) = [row for row in of_direct if row["chosen"]]
+    errors = [float(str(row["validation error"])) for row in of_direct]
+    assert float(str(chosen["validation error"])) == min(errors)
+    assert float(str(metadata["validation_error_direct"].value)) == pytest.approx(min(errors), rel=1e-3)
+
+
+def test_what_is_up_to_date_is_kept_and_another_seed_is_another_fit(trained: Materialised) -> None:
+    folder = trained.project.model_folder(trained.units[1], "direct")
+    before = (folder / "arrays.safetensors").read_bytes(), (folder / "fit.json").stat().st_mtime_ns
+    train(trained, 1, models=["direct"])
+    assert trained.metadata("tuned_models", trained.units[1])["kept"].value == 1
+    assert (folder / "fit.json").stat().st_mtime_ns == before[1]
+    # Anew, with the trials forgotten, gives the same bits: nothing but the seed draws.
+    train(trained, 1, models=["direct"], fresh=True)
+    assert trained.metadata("tuned_models", trained.units[1])["kept"].value == 0
+    assert (folder / "fit.json").stat().st_mtime_ns > before[1]
+    assert (folder / "arrays.safetensors").read_bytes() == before[0]
+    train(trained, 1, models=["direct"], seed=5)
+    assert (folder / "arrays.safetensors").read_bytes() != before[0]
+    train(trained, 1, models=["direct"])
+    assert (folder / "arrays.safetensors").read_bytes() == before[0]
+
+
+def test_missing_are_those_of_a_smaller_profile_or_other_data(trained: Materialised) -> None:
+    project, (first, second) = trained.project, trained.units
+    others = [name for name in networks() if name != "direct"]
+    assert project.missing_networks(networks(), "smoke") == {second: others}
+    assert project.missing_networks(["direct"], "quick") == {first: ["direct"], second: ["direct"]}
+    assert project.network_forecasts(second) == {"direct": "smoke"}
+
+
+def test_evaluation_takes_networks_alone(trained: Materialised) -> None:
+    """No benchmark was run in this project."""
+    assert trained.make([accuracy]).success
+    scored = trained.query("SELECT DISTINCT model FROM accuracy WHERE outcome = 'total_sales'")
+    assert sorted(model for (model,) in scored) == sorted(networks())
+
+
+class Broken:
+    def fit(self, panel: object, *, seed: int) -> object:
+        raise ZeroDivisionError("planted")
+
+
+def test_a_network_that_breaks_is_recorded_and_tried_again(
+    trained: Materialised, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cbmt_core.models.seasonal_naive.Broken", Broken, raising=False)
+    monkeypatch.setitem(MODELS, "broken", ModelEntry("broken", "neural", "seasonal_naive:Broken"))
+    assert train(trained, 1, models=["broken", "direct"]).success
+    unit = trained.units[1]
+    rows = trained.query(f"SELECT model, reason FROM model_fit WHERE firm = '{unit.name}' ORDER BY model")
+    assert rows == [("broken", "unexpected ZeroDivisionError: planted"), ("direct", None)]
+    assert trained.project.missing_networks(["broken", "direct"], "smoke")[unit] == ["broken"]
+
+
+def test_changed_data_make_every_network_missing(tmp_path: Path) -> None:
+    project = Materialised(tmp_path, Economy(firms=1, scale=0.003, seed=32))
+    train(project, 0, models=["direct"])
+    assert project.project.missing_networks(["direct"], "smoke") == {}
+    (file,) = (tmp_path / "raw/orders").iterdir()
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE o AS FROM '{file}'; UPDATE o SET amount = amount * 2 WHERE random() < 0.5")
+        con.execute(f"COPY o TO '{file}'")
+    project.refresh()
+    assert project.project.missing_networks(["direct"], "smoke") == {project.units[0]: ["direct"]}
+    with pytest.raises(Exception, match="no direct was trained on its present data"):
+        project.make([neural_forecasts], project.units[0], neural_forecasts={"models": ["direct"]})
+
+
+def test_a_history_too_short_for_a_network_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A study design leaves every model of ours enough weeks, so `direct` is made to ask for more."""
+    monkeypatch.setattr("cbmt_core.models.neural.direct.MIN_WEEKS", 100)
+    project = new_project(tmp_path)
+    assert make_all(project) == {}
+    unit = next(iter(project.intake.units()))
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions("firm", [unit.slug])
+        settings = {"models": ["direct", "joint"], "profile": "smoke"}
+        result = dg.materialize(
+            [tuned_models, neural_forecasts],
+            instance=instance,
+            partition_key=unit.slug,
+            resources={"project": ProjectResource(root=str(tmp_path))},
+            run_config={"ops": {"tuned_models": {"config": settings}}},
+        )
+    assert result.success
+    with duckdb.connect() as con:
+        fits = con.execute(
+            f"SELECT model, succeeded, reason FROM {project.lake.relation('model_fit', unit)} ORDER BY model"
+        ).fetchall()
+    weeks = len(project.design().calibration)
+    assert fits == [
+        ("direct", False, f"it has {weeks} weeks; at least 100 are needed"),
+        ("joint", True, None),
+    ]
+    assert unit not in project.missing_networks(["direct", "joint"], "smoke"), "a refusal is an answer"

@@ -1,0 +1,56 @@
+"""What the command line says while it works: a bar on a terminal, lines without one."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from cbmt_pipeline import progress
+from cbmt_pipeline.progress import Bar, News
+
+
+def test_without_a_terminal_lines_tell_firms_done_what_goes_on_and_the_time_left() -> None:
+    out = io.StringIO()
+    with Bar("networks (quick)", 4, Console(file=out, width=200), pulse=0.0) as bar:
+        bar.hear(News("ACME", "cbmt: trial 1 of 2", 0.1))
+        bar.hear(News("Bolt", "lstm: training", 0.5))
+        bar.advance("ACME")
+    lines = out.getvalue().splitlines()
+    assert lines[0].startswith("networks (quick): 0 of 4 done in 0:00:00")
+    assert lines[0].endswith("; ACME cbmt: trial 1 of 2")
+    assert lines[1].endswith(" left; ACME cbmt: trial 1 of 2 · Bolt lstm: training")
+    assert lines[2].startswith("networks (quick): 1 of 4 done")
+    assert lines[2].endswith("; Bolt lstm: training")
+
+
+def test_without_a_terminal_nothing_is_said_more_often_than_now_and_then() -> None:
+    out = io.StringIO()
+    with Bar("cohort tables", 3, Console(file=out, width=200), pulse=60.0) as bar:
+        for _ in range(3):
+            bar.advance()
+        assert out.getvalue() == ""
+    assert "3/3" in out.getvalue()
+
+
+def test_on_a_terminal_the_bar_counts_whole_firms_and_names_what_goes_on() -> None:
+    out = io.StringIO()
+    console = Console(file=out, width=160, force_terminal=True, color_system=None)
+    with Bar("networks (quick)", 3, console) as bar:
+        bar.advance("first")
+        bar.hear(News("ACME", "cbmt: trial 2 of 2", 0.9))
+        bar._progress.refresh()
+    last = out.getvalue().splitlines()
+    assert any("1/3" in line and "ACME cbmt: trial 2 of 2" in line for line in last)
+    assert not any("2/3" in line for line in last)
+
+
+def test_news_reach_the_listener_and_nobody_without_one() -> None:
+    heard: list[News] = []
+    progress.listen(heard.append)
+    try:
+        progress.tell("ACME", "cbmt: trial 1 of 2", 0.25)
+    finally:
+        progress.listen(None)
+    progress.tell("ACME", "unheard", 0.5)
+    assert heard == [News("ACME", "cbmt: trial 1 of 2", 0.25)]
