@@ -230,7 +230,7 @@ class NeuralForecaster:
         """Networks with the chosen setting, trained on the whole panel."""
         family, profile = FAMILIES[self.family], PROFILES[self.profile]
         scaling = Scaling.of(panel)
-        seeds = range(seed, seed + profile.members)
+        seeds = range(seed, seed + max(1, profile.networks // len(family.groups)))
         data = _data(panel, scaling, family)
         (networks,) = _train(family, chosen.parameters, profile, data, scaling, seeds, CHECKS[-1:])
         return FittedNeural(Trained(networks), History.of(panel).tail(LOOKBACK), scaling, chosen)

@@ -18,21 +18,22 @@ class Profile:
     steps: int
     """Optimiser steps of a network that forecasts."""
     batch: int
-    members: int
-    """Networks that differ by their seed only, averaged in the forecast."""
+    networks: int
+    """Networks that each family trains for its forecast: as many seeds of one joint network, averaged, or the
+    networks of single drivers with as many seeds fewer. So every family gets the same work."""
     direct_steps: int
     """Optimiser steps of each of the eight candidates of `direct`."""
 
 
 PROFILES: dict[str, Profile] = {
-    "smoke": Profile(Stages(random=1), trial_steps=8, steps=12, batch=32, members=1, direct_steps=4),
-    "quick": Profile(Stages(random=2), trial_steps=150, steps=300, batch=64, members=2, direct_steps=100),
+    "smoke": Profile(Stages(random=1), trial_steps=8, steps=12, batch=32, networks=1, direct_steps=4),
+    "quick": Profile(Stages(random=2), trial_steps=150, steps=300, batch=64, networks=3, direct_steps=100),
     "standard": Profile(
         Stages(random=6, grid=3, refined=3),
         trial_steps=300,
         steps=300,
         batch=64,
-        members=5,
+        networks=6,
         direct_steps=300,
     ),
     "paper": Profile(
@@ -40,7 +41,7 @@ PROFILES: dict[str, Profile] = {
         trial_steps=400,
         steps=400,
         batch=96,
-        members=8,
+        networks=9,
         direct_steps=1000,
     ),
 }
