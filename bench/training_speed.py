@@ -1,34 +1,53 @@
-"""Training windows a second on one core, against the same architecture in torch's own layers:
-`python bench/training_speed.py`."""
+"""Training on one core: windows a second against the same architecture in torch's own layers, and where the
+time goes: `python bench/training_speed.py`. With `--growth`: seconds and memory of a whole fit as firms grow."""
 
 from __future__ import annotations
 
+import argparse
+import resource
 import sys
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from multiprocessing import get_context
 from time import process_time
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.profiler import profile
 
+from cbmt_core.design import StudyDesign
+from cbmt_core.models.neural import NeuralForecaster
+from cbmt_core.models.neural import network as networks
 from cbmt_core.models.neural.batch import Batch
-from cbmt_core.models.neural.config import NetworkConfig
+from cbmt_core.models.neural.config import LossWeights, NetworkConfig, TrainingConfig
+from cbmt_core.models.neural.loss import Objective
 from cbmt_core.models.neural.network import Network, positions
-from cbmt_core.models.neural.training import TrainingSet
+from cbmt_core.models.neural.optimiser import AdamW
+from cbmt_core.models.neural.training import Run, TrainingSet, train
 from cbmt_core.models.sequence import LOOKBACK, OUTCOMES, Scaling
+from cbmt_core.panel import FirmPanel
 from cbmt_core.simulate import Economy, sample_cohorts
 
-REPEATS = 15
+REPEATS = 25
+STEPS = 4
+"""Optimiser steps of one measurement."""
+LAST = 10_000
+"""More steps than any measurement takes."""
 
 
 class Reference(nn.Module):
-    """The network of `cbmt` as one would write it first: embeddings, `nn.Transformer*Layer`, four heads."""
+    """The network of `joint` as one would write it first: embeddings, `nn.Transformer*Layer`, four heads."""
 
-    def __init__(self, network: Network, dropout: float) -> None:
+    def __init__(self, network: Network) -> None:
         super().__init__()
         c, shapes = network.config, network.shapes
-        layer = {"dropout": dropout, "batch_first": True, "norm_first": True}
+        layer = {"dropout": c.dropout, "batch_first": True, "norm_first": True}
         self.entities = nn.ModuleDict(
             {name: nn.Embedding(*shapes[f"entity.{name}"]) for name in ("week", "month", "cohort")}
         )
@@ -54,74 +73,195 @@ class Reference(nn.Module):
         )
         self.register_buffer("positions", positions(LOOKBACK, c.width))
 
-    def forward(self, b: Batch) -> Tensor:
-        of_cohort = [self.entities["month"](b.month), self.entities["cohort"](b.cohort)]
+    def forward(self, w: Windows) -> Tensor:
+        of_cohort = [self.entities["month"](w.month), self.entities["cohort"](w.cohort)]
         parts = [
-            b.numeric,
-            b.week_covariates[b.week],
-            self.entities["week"](b.week_of_year[b.week]),
+            w.numbers,
+            self.entities["week"](w.week_of_year),
             *(e[:, None].expand(-1, LOOKBACK, -1) for e in of_cohort),
         ]
         memory = self.encoder(self.project(torch.cat(parts, -1)) + self.positions)
         shared = self.decoder(memory[:, -1:], memory)[:, 0]
-        heads = zip(self.heads, b.history, strict=True)
-        return torch.cat([head(torch.cat([shared, history], -1)) for head, history in heads], -1)
+        heads = zip(self.heads, w.numbers.unbind(-1), strict=False)
+        return torch.cat([head(torch.cat([shared, own], -1)) for head, own in heads], -1)
 
 
-def median_seconds(steps: list[Callable[[], None]]) -> list[float]:
-    """Median processor seconds of each step, taken in turn so that a busy machine disturbs all alike."""
-    for step in steps * 3:
-        step()
-    seconds: list[list[float]] = [[] for _ in steps]
-    for _ in range(REPEATS):
-        for step, times in zip(steps, seconds, strict=True):
+@dataclass(frozen=True)
+class Windows:
+    """The same windows, as torch's layers want them."""
+
+    numbers: Tensor
+    """[n, 20, C] all numbers of a week, the outcomes first."""
+    week_of_year: Tensor
+    month: Tensor
+    cohort: Tensor
+
+    @classmethod
+    def of(cls, batch: Batch) -> Windows:
+        weeks = batch.first_week[0][:, None] + torch.arange(LOOKBACK)
+        numbers = torch.cat([batch.numeric[:, 0].permute(1, 2, 0), batch.week_covariates[weeks]], -1)
+        return cls(numbers, batch.week_of_year[weeks], batch.month[0], batch.cohort[0])
+
+    def take(self, rows: Tensor) -> Windows:
+        return Windows(self.numbers[rows], self.week_of_year[rows], self.month[rows], self.cohort[rows])
+
+
+def reference_steps(run: Run) -> Iterator[None]:
+    """Each `next` trains `STEPS` steps in torch's own way."""
+    data, config = run.data, run.config
+    with torch.random.fork_rng():
+        torch.manual_seed(run.seed)
+        model = Reference(Network(run.sizes, data.dimensions()))
+    groups = [
+        {"params": [q for n, q in model.named_parameters() if not n.startswith("heads")]},
+        {"params": [q for n, q in model.named_parameters() if n.startswith("heads.2")], "weight_decay": 0.1},
+        {"params": [q for n, q in model.named_parameters() if n[:7] in ("heads.0", "heads.1", "heads.3")]},
+    ]
+    groups[0]["lr"] = config.rate * config.backbone_share
+    optimiser = torch.optim.AdamW(groups, lr=config.rate, betas=(0.9, 0.98), weight_decay=config.decay)
+    windows, truth = Windows.of(data.batch), data.truth
+    targets, known = truth.targets.t().contiguous(), truth.known.t().contiguous()
+    weights = torch.tensor(config.weights.of(OUTCOMES))
+    rows, _ = run.draws(LAST)
+    for step, drawn in enumerate(rows):
+        error = (model(windows.take(drawn)) - targets[drawn]) * known[drawn]
+        optimiser.zero_grad()
+        ((error * error).mean(0) @ weights).backward()
+        nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+        optimiser.step()
+        if step % STEPS == STEPS - 1:
+            yield
+
+
+def medians(steps: dict[str, Callable[[], object]]) -> dict[str, float]:
+    """Median processor seconds of each, taken in turn so that a busy machine disturbs all alike."""
+    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    for repeat in range(REPEATS + 3):
+        for name, step in steps.items():
             start = process_time()
             step()
-            times.append(process_time() - start)
-    return [float(np.median(times)) for times in seconds]
+            if repeat >= 3:
+                seconds[name].append(process_time() - start)
+    return {name: float(np.median(times)) for name, times in seconds.items()}
+
+
+def panel_of(weeks: int = 118) -> FirmPanel:
+    """A firm's calibration window of that many weeks."""
+    standard = StudyDesign()
+    last = standard.first_week + timedelta(weeks=standard.washout_weeks + weeks + 13)
+    design = replace(standard, training_weeks=weeks - 20, holdout_weeks=13, observed_to=last)
+    economy = Economy(firms=4, seed=5, design=design)
+    panel = sample_cohorts(economy, economy.specs()[1]).panel()
+    return panel.until(panel.design.origin)
+
+
+def speed(data: TrainingSet, scaling: Scaling) -> None:
+    print("windows a second, everything in a step included")
+    print(f"{'dropout':>8} {'batch':>6} {'torch':>8} {'one':>8} {'ratio':>6} {'three':>8} {'ratio':>6}")
+    for dropout in (0.0, 0.3):
+        for size in (64, 256):
+            config = TrainingConfig(steps=LAST, batch=size, weights=LossWeights(C=0.0))
+            runs = [Run(data, NetworkConfig(dropout=dropout), config, k) for k in range(3)]
+            taken = medians(
+                {
+                    "torch": reference_steps(runs[0]).__next__,
+                    "one": train(runs[:1], scaling, range(STEPS, LAST, STEPS)).__next__,
+                    "three": train(runs, scaling, range(STEPS, LAST, STEPS)).__next__,
+                }
+            )
+            rate = {name: size * STEPS / seconds for name, seconds in taken.items()}
+            rate["three"] *= 3
+            one, three = (rate[name] / rate["torch"] for name in ("one", "three"))
+            print(
+                f"{dropout:8.1f} {size:6d} {rate['torch']:8,.0f} {rate['one']:8,.0f} {one:6.2f} "
+                f"{rate['three']:8,.0f} {three:6.2f}"
+            )
+
+
+def where(data: TrainingSet, scaling: Scaling, backbone: str) -> None:
+    """Median milliseconds of each part of a step of three networks side by side, there and back."""
+    taken: dict[str, list[float]] = defaultdict(list)
+
+    def timed(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def timing(*args: Any) -> Any:
+            start = process_time()
+            result = call(*args)
+            taken[name].append(process_time() - start)
+            if not isinstance(result, tuple) or not callable(result[1]):
+                return result
+            return result[0], timed(f"{name}, back", result[1])
+
+        return timing
+
+    parts = ("tokens", "encoder_layer", "decoder", "lstm", "heads")
+    patched = [(networks, name, name.replace("_", " ")) for name in parts]
+    patched += [(Batch, "take", "windows"), (Objective, "__call__", "loss"), (AdamW, "step", "optimiser")]
+    config = TrainingConfig(steps=LAST, batch=64)
+    runs = [Run(data, NetworkConfig(dropout=0.3, backbone=backbone), config, k) for k in range(3)]
+    with ExitStack() as stack:
+        for place, name, called in patched:
+            stack.enter_context(patch.object(place, name, timed(called, getattr(place, name))))
+        steps = train(runs, scaling, range(1, LAST))
+        for _ in range(10):
+            next(steps)
+        taken.clear()
+        whole = []
+        for _ in range(60):
+            start = process_time()
+            next(steps)
+            whole.append(process_time() - start)
+    total = float(np.median(whole))
+    print(f"\nwhere the time goes: {backbone}, three networks, batch 64, {1e3 * total:.1f} ms a step")
+    left = total
+    for name, times in taken.items():
+        calls = len(times) / 60
+        left -= calls * float(np.median(times))
+        print(
+            f"  {name:22s} {calls:3.0f} x {1e3 * np.median(times):6.2f} ms {calls * np.median(times) / total:6.1%}"
+        )
+    print(f"  {'the rest':22s} {'':12s}  {left / total:6.1%}")
+
+
+def fit(weeks: int) -> tuple[int, float, float, float]:
+    """Cohort-weeks, seconds of fit and forecast, and the most memory, in MiB, of `joint` under `quick`."""
+    panel = panel_of(weeks)
+    start = process_time()
+    fitted = NeuralForecaster("joint", "quick").fit(panel, seed=1)
+    trained = process_time()
+    fitted.forecast(47)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return int(panel.born.sum()), trained - start, process_time() - trained, peak
+
+
+def growth() -> None:
+    print(
+        f"{'weeks':>6} {'cohort-weeks':>13} {'growth':>7} {'fit s':>7} {'forecast s':>11} {'growth':>7} {'MiB':>6}"
+    )
+    before: tuple[int, float] | None = None
+    for weeks in (60, 118, 236):
+        # A process of its own: the peak is that of one fit.
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            cells, trained, walked, peak = pool.submit(fit, weeks).result()
+        seconds = trained + walked
+        cost, size = (seconds / before[1], cells / before[0]) if before else (1.0, 1.0)
+        print(f"{weeks:6d} {cells:13,d} {size:7.2f} {trained:7.1f} {walked:11.1f} {cost:7.2f} {peak:6.0f}")
+        before = cells, seconds
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--growth", action="store_true", help="cost and memory of a fit as the firm grows")
+    if parser.parse_args().growth:
+        growth()
+        return
     torch.set_num_threads(1)
-    economy = Economy(firms=4, seed=5)
-    panel = sample_cohorts(economy, economy.specs()[1]).panel()
-    seen = panel.until(panel.design.origin)
-    data = TrainingSet.of(seen, Scaling.of(seen), OUTCOMES)
-    generator = torch.Generator().manual_seed(1)
-    print(f"{seen.n_cohorts} cohorts, {seen.n_weeks} weeks, {len(data)} windows")
-    for dropout in (0.0, 0.2):
-        network = Network(NetworkConfig(dropout=dropout), data.dimensions())
-        flat = network.initial(generator)
-        reference = Reference(network, dropout)
-        for size in (96, 256):
-
-            def ours() -> None:
-                rows = torch.randint(len(data), (size,), generator=generator)  # noqa: B023
-                leaf = flat.detach().requires_grad_()  # noqa: B023
-                forecast = network(network.named(leaf), data.batch.take(rows), generator)  # noqa: B023
-                torch.autograd.grad(((forecast - data.targets[rows]) ** 2).mean(), leaf)
-
-            def theirs() -> None:
-                rows = torch.randint(len(data), (size,), generator=generator)  # noqa: B023
-                forecast = reference(data.batch.take(rows))  # noqa: B023
-                reference.zero_grad()  # noqa: B023
-                ((forecast - data.targets[rows]) ** 2).mean().backward()
-
-            mine, torchs = median_seconds([ours, theirs])
-            print(
-                f"dropout {dropout:.1f}, batch {size}: {size / mine:7,.0f} windows/s, torch's layers "
-                f"{size / torchs:7,.0f}, ratio {torchs / mine:.2f}"
-            )
-    with profile() as profiler:
-        for _ in range(10):
-            ours()
-    events = sorted(profiler.key_averages(), key=lambda e: -e.self_cpu_time_total)
-    total = sum(e.self_cpu_time_total for e in events)
-    print("\nwhere the time goes (batch 256, dropout 0.2)")
-    for event in events[:14]:
-        print(
-            f"  {event.key[:44]:44s} {100 * event.self_cpu_time_total / total:5.1f} %  {event.count // 10:4d} a step"
-        )
+    panel = panel_of()
+    scaling = Scaling.of(panel)
+    data = TrainingSet.of(panel, scaling, OUTCOMES)
+    print(f"{panel.n_cohorts} cohorts, {panel.n_weeks} weeks, {len(data)} windows")
+    speed(data, scaling)
+    for backbone in ("transformer", "lstm"):
+        where(data, scaling, backbone)
 
 
 if __name__ == "__main__":
