@@ -15,7 +15,7 @@ from cbmt_core.config import PROFILE_NAMES
 from cbmt_core.errors import CbmtError
 from cbmt_core.models import benchmarks, networks
 from cbmt_core.names import Unit
-from cbmt_pipeline.progress import Bar, console
+from cbmt_pipeline.progress import Bar, console, listen
 from cbmt_pipeline.project import Project
 
 if TYPE_CHECKING:
@@ -39,8 +39,13 @@ def read_new_files(project: Project) -> None:
 
     before = {entry.stem for entry in project.intake.ledger()}
     _ = project.config
-    with console.status("reading source files"):
-        outcome = run_assets(project, ["intake"])
+    with Bar("reading source files", 1) as bar:
+        listen(bar.hear)
+        try:
+            outcome = run_assets(project, ["intake"])
+            bar.advance("")
+        finally:
+            listen(None)
     ledger = project.intake.ledger()
     read = [entry for entry in ledger if entry.stem not in before]
     for entry in read[:20]:

@@ -3,6 +3,7 @@
 import dagster as dg
 
 from cbmt_pipeline.partitions import FIRM_PARTITIONS
+from cbmt_pipeline.progress import tell
 from cbmt_pipeline.resources import ProjectResource
 
 __all__ = ["intake"]
@@ -13,9 +14,12 @@ __all__ = ["intake"]
 )
 def intake(context: dg.AssetExecutionContext, project: ProjectResource) -> None:
     here = project.open()
-    report = here.intake.update(
-        here.config, here.root, lambda file, done, total: context.log.info(f"{done + 1}/{total} {file}")
-    )
+
+    def on_file(file: str, done: int, total: int) -> None:
+        context.log.info(f"{done + 1}/{total} {file}")
+        tell("", f"{done + 1} of {total}: {file}", done / total)
+
+    report = here.intake.update(here.config, here.root, on_file)
     units = here.intake.units()
     context.instance.add_dynamic_partitions(FIRM_PARTITIONS, [unit.slug for unit in units])
     ledger = here.intake.ledger()
