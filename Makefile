@@ -21,6 +21,8 @@ install: $(READY)  ## create .venv with the pinned dependencies
 demo: $(READY)  ## run the main job on a built-in economy of 16 firms, in data/demo
 	@mkdir -p $(DEMO)
 	@$(BIN)/cbmt --project $(DEMO) simulate
+	@grep -q '^\[networks\]' $(DEMO)/cbmt.toml || \
+	  printf '\n[networks]\nmodels = ["cbmt"]  # the others too: remove this line; minutes a firm\n' >> $(DEMO)/cbmt.toml
 	@$(BIN)/cbmt --project $(DEMO) run
 
 ui: $(READY)  ## open the Dagster UI on 127.0.0.1:3000 (make ui PROJECT=folder; the demo by default)

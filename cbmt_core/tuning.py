@@ -25,7 +25,9 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, TrialState
 
-__all__ = ["Choice", "Found", "Progress", "Report", "Space", "Stages", "forget", "search"]
+from cbmt_core.errors import ConfigError
+
+__all__ = ["Choice", "Found", "Progress", "Report", "Space", "Stages", "check_storage", "forget", "search"]
 
 Choice = Mapping[str, Any]
 """One setting, JSON-ready."""
@@ -119,6 +121,17 @@ def forget(storage: str | Path, study: str) -> None:
     for name in optuna.get_all_study_names(backend):
         if name.rpartition("/")[0] == study:
             optuna.delete_study(study_name=name, storage=backend)
+
+
+def check_storage(storage: str | Path) -> None:
+    """Raise ConfigError where studies cannot be kept."""
+    try:
+        optuna.get_all_study_names(_backend(storage))
+    except Exception as error:  # Whatever the driver, its absence or the server says.
+        raise ConfigError(
+            f"searches cannot be kept in {str(storage).rpartition('@')[2]}: {str(error).splitlines()[0]}. "
+            "Does it answer, and is the driver there (for PostgreSQL: pip install 'cbmt-pipeline[postgres]')?"
+        ) from error
 
 
 def _run(

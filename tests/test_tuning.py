@@ -11,7 +11,8 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
-from cbmt_core.tuning import Choice, Found, Report, Stages, forget, search
+from cbmt_core.errors import ConfigError
+from cbmt_core.tuning import Choice, Found, Report, Stages, check_storage, forget, search
 
 SPACE = {
     "rate": FloatDistribution(1e-4, 1.0, log=True),
@@ -180,3 +181,10 @@ def test_forgotten_study_is_searched_anew_and_others_are_kept(tmp_path: Path) ->
     run(kept, journal, study="firm/cbmt_plus")
     run(anew, journal, study="firm/cbmt")
     assert len(anew.seen) == STAGES.total
+
+
+def test_storage_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
+    check_storage(tmp_path / "new" / "journal")
+    with pytest.raises(ConfigError, match=r"cannot be kept in 127\.0\.0\.1:9/none.*postgres") as refusal:
+        check_storage("postgresql+psycopg://me:secret@127.0.0.1:9/none")
+    assert "secret" not in str(refusal.value)

@@ -14,7 +14,7 @@ from cbmt_core.models import options_of
 from cbmt_core.names import Unit
 from cbmt_core.panel import FirmPanel
 from cbmt_core.report.training_figures import learning_curves, tuning_history
-from cbmt_core.tuning import forget
+from cbmt_core.tuning import check_storage, forget
 from cbmt_pipeline.assets.forecasts import panel_of, runs_metadata, store_runs
 from cbmt_pipeline.lake import Stamp
 from cbmt_pipeline.metadata import picture
@@ -67,6 +67,7 @@ def tuned_models(
     fits, kept = [], 0
     # Two searches of one firm at a time would each take the other's trial for a dead one.
     with atomic.only_one(here.searching(unit)):
+        check_storage(here.search_storage(unit))
         for k, name in enumerate(models):
             fit = None if config.fresh else _up_to_date(here, unit, name, stamp)
             kept += fit is not None

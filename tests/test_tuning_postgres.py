@@ -1,0 +1,110 @@
+"""Searches kept in PostgreSQL, where several machines share them: the same promises as for a journal file."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from optuna.distributions import CategoricalDistribution, FloatDistribution
+
+from cbmt_core.models import build
+from cbmt_core.simulate import Economy, sample_cohorts
+from cbmt_core.tuning import Choice, Found, Report, Stages, forget, search
+
+pytest.importorskip("psycopg", reason="needs the extra [postgres]")
+
+BIN = next(
+    (p.parent for p in sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)),
+    Path(shutil.which("initdb") or "/nowhere/initdb").parent,
+)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not (BIN / "initdb").exists(), reason="needs a PostgreSQL server (initdb, pg_ctl)"),
+]
+
+SPACE = {"rate": FloatDistribution(1e-4, 1.0, log=True), "kind": CategoricalDistribution(["a", "b"])}
+DEFAULT = {"rate": 0.5, "kind": "b"}
+STAGES = Stages(random=3, grid=2, refined=2)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[str]:
+    """The address of a server of its own, which does not run as root."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    root = os.geteuid() == 0
+    folder = Path(tempfile.mkdtemp(prefix="pg"))
+    user = "postgres" if root else None
+    if root:
+        shutil.chown(folder, "postgres")
+
+    def run(tool: str, *arguments: str) -> None:
+        command = [str(BIN / tool), "-D", str(folder / "data"), *arguments]
+        subprocess.run(command, check=True, capture_output=True, user=user, cwd=folder, timeout=120)
+
+    try:
+        run("initdb", "-U", "cbmt", "-A", "trust", "--no-sync")
+        options = f"-h 127.0.0.1 -p {port} -k '' -F"
+        run("pg_ctl", "start", "-w", "-l", str(folder / "log"), "-o", options)
+        try:
+            yield f"postgresql+psycopg://cbmt@127.0.0.1:{port}/postgres"
+        finally:
+            run("pg_ctl", "stop", "-m", "immediate")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Slope:
+    def __init__(self, killed_at: int | None = None) -> None:
+        self.seen: list[Choice] = []
+        self.killed_at = killed_at
+
+    def __call__(self, choice: Choice, report: Report) -> tuple[float, dict[str, object]]:
+        if len(self.seen) == self.killed_at:
+            raise Killed
+        self.seen.append(choice)
+        return choice["rate"] + (choice["kind"] == "b"), {
+            "curve": {"training": [[k, 0.1234] for k in range(30)]}
+        }
+
+
+def run(slope: Slope, storage: str | None = None) -> Found:
+    return search(slope, SPACE, [DEFAULT], STAGES, seed=3, storage=storage, study="A, B & Söhne/cbmt")
+
+
+def test_killed_search_goes_on_in_the_database_and_can_be_forgotten(database: str) -> None:
+    whole, first, rest, idle, anew = Slope(), Slope(4), Slope(), Slope(0), Slope()
+    expected = run(whole)
+    with pytest.raises(Killed):
+        run(first, database)
+    assert run(rest, database) == expected
+    assert first.seen + rest.seen == whole.seen
+    found = run(idle, database)
+    assert found == expected
+    assert [t["notes"] for t in found.history] == [t["notes"] for t in expected.history]
+    forget(database, "A, B & Söhne/cbmt")
+    assert run(anew, database) == expected
+    assert anew.seen == whole.seen
+
+
+def test_a_network_tuned_in_the_database_is_the_one_tuned_in_memory(database: str) -> None:
+    economy = Economy(firms=1, seed=34)
+    panel = sample_cohorts(economy, economy.specs()[0]).panel()
+    seen = panel.until(panel.design.origin)
+    stored = build("direct", profile="smoke", storage=database).fit(seen, seed=2)
+    again = build("direct", profile="smoke", storage=database).fit(seen, seed=2)
+    memory = build("direct", profile="smoke").fit(seen, seed=2)
+    for other in (again, memory):
+        assert other.record == stored.record
+        assert other.forecast(20).S.tolist() == stored.forecast(20).S.tolist()
