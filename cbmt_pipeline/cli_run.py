@@ -108,7 +108,7 @@ def run(
         if not project.intake.ledger():
             raise
         intake_error = str(error)
-        console.print(f"[red]{intake_error}[/red]")
+        console.print(intake_error, style="red")
     units = {unit.slug: unit for unit in project.intake.units()}
     if firms:
         wanted = [slug for slug, unit in units.items() if unit.name in firms or slug in firms]
@@ -153,7 +153,7 @@ def run(
             outcomes.append(run_assets(project, ["report"]))
     failures = [o.failure for o in outcomes if not o.success]
     for failure in failures:
-        console.print(f"[red]{failure}[/red]")
+        console.print(failure, style="red")
     if not published.success:
         raise CbmtError(f"data/cbmt.duckdb was left as it was: {published.failure}")
     _print_made(project, time.monotonic() - started)

@@ -21,7 +21,8 @@ from rich.table import Column
 
 __all__ = ["Bar", "News", "console", "listen", "tell"]
 
-console = Console(highlight=False, soft_wrap=True)
+console = Console(highlight=False, soft_wrap=True, markup=False)
+"""Texts are shown as they are: a message may name a section such as [design]."""
 
 PULSE = 20.0
 """Seconds between lines where there is no terminal."""
