@@ -7,6 +7,7 @@ import duckdb
 
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
+from cbmt_pipeline.progress import tell
 
 __all__ = ["BATCH", "for_each_firm"]
 
@@ -25,6 +26,7 @@ def for_each_firm(context: dg.AssetExecutionContext, make: Callable[[Unit], None
         try:
             make(Unit.from_slug(slug))
             context.log.info(f"{done}/{len(keys)} {slug}")
+            tell(slug, "", 1.0)
         except (CbmtError, duckdb.Error, OSError) as error:
             failed[slug] = str(error)
             context.log.error(f"{done}/{len(keys)} {slug}: {error}")

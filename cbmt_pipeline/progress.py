@@ -105,7 +105,7 @@ class Bar:
             task = self._progress.tasks[0]
             left = "" if task.time_remaining is None else f", {_clock(task.time_remaining)} left"
             self._console.print(
-                f"{self._title}: {self._done} of {task.total:.0f} done in {_clock(task.elapsed or 0)}{left}"
+                f"{self._title}: {int(self._done + part)} of {task.total:.0f} done in {_clock(task.elapsed or 0)}{left}"
                 + (f"; {now}" if now else "")
             )
 
