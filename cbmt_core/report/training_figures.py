@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ __all__ = ["learning_curves", "tuning_history"]
 Trials = Sequence[Mapping[str, Any]]
 """A search as `FitRecord.trials` tells it."""
 
+COLUMNS = 3
 TRAINING, VALIDATION = "#33658a", "#d1495b"
 STAGE_COLOURS = {"random": "#33658a", "grid": "#e3a018", "refined": "#2a9d6f"}
 
@@ -32,18 +34,19 @@ def learning_curves(models: Mapping[str, Trials], title: str, *, dpi: int = 80) 
     }
     if not curves:
         return None
-    figure = Figure(figsize=(1.2 + 1.9 * len(curves), 3.6), layout="constrained")
-    axes = figure.subplots(2, len(curves), sharex="col", squeeze=False)
-    for (above, below), (name, curve) in zip(axes.T, curves.items(), strict=True):
+    figure, axes = _grid(len(curves), 2)
+    for (above, below), (name, curve) in zip(axes, curves.items(), strict=True):
         above.plot(*zip(*curve["training"], strict=True), color=TRAINING, linewidth=1.2)
         above.set_ylim(0, 1.05 * max(loss for _, loss in curve["training"]) or 1)
         above.set_title(name, fontsize=9)
+        above.set_ylabel("training loss", fontsize=7)
+        above.sharex(below)
+        above.tick_params(labelbottom=False)
         below.plot(*zip(*curve["validation"], strict=True), color=VALIDATION, marker="o", markersize=4)
         below.set_ylim(0, 1.15 * max(error for _, error in curve["validation"]) or 1)
-        below.set_xlabel("optimiser steps", fontsize=8)
-    axes[0, 0].set_ylabel("training loss", fontsize=8)
-    axes[1, 0].set_ylabel("validation SMAPE", fontsize=8)
-    return _finished(figure, axes, title, dpi)
+        below.set_xlabel("optimiser steps", fontsize=7)
+        below.set_ylabel("validation SMAPE", fontsize=7)
+    return _finished(figure, title, dpi)
 
 
 def tuning_history(models: Mapping[str, Trials], title: str, *, dpi: int = 80) -> bytes | None:
@@ -51,9 +54,8 @@ def tuning_history(models: Mapping[str, Trials], title: str, *, dpi: int = 80) -
     models = {name: trials for name, trials in models.items() if trials}
     if not models:
         return None
-    figure = Figure(figsize=(1.2 + 1.9 * len(models), 2.4), layout="constrained")
-    axes = figure.subplots(1, len(models), squeeze=False)
-    for place, (name, trials) in zip(axes[0], models.items(), strict=True):
+    figure, axes = _grid(len(models), 1)
+    for (place,), (name, trials) in zip(axes, models.items(), strict=True):
         numbers = np.arange(1, len(trials) + 1)
         errors = np.array([np.nan if t["error"] is None else t["error"] for t in trials])
         finished = np.array([np.inf if t["pruned"] else e for t, e in zip(trials, errors, strict=True)])
@@ -69,15 +71,27 @@ def tuning_history(models: Mapping[str, Trials], title: str, *, dpi: int = 80) -
         place.scatter(numbers[chosen], errors[chosen], s=90, edgecolors=VALIDATION, facecolors="none")
         place.set_ylim(0, 1.15 * float(np.nanmax(errors, initial=0.0)) or 1)
         place.set_title(name, fontsize=9)
-        place.set_xlabel("trial", fontsize=8)
+        place.set_xlim(0.5, len(trials) + 0.5)
+        place.set_xlabel("trial", fontsize=7)
+        place.set_ylabel("validation SMAPE", fontsize=7)
         place.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
-    axes[0, 0].set_ylabel("validation SMAPE", fontsize=8)
-    return _finished(figure, axes, title, dpi)
+    return _finished(figure, title, dpi)
 
 
-def _finished(figure: Figure, axes: np.ndarray[Any, Any], title: str, dpi: int) -> bytes:
-    places: list[Axes] = list(axes.flat)
-    for place in places:
+def _grid(models: int, rows: int) -> tuple[Figure, list[tuple[Axes, ...]]]:
+    """`rows` axes above each other for each model, three models in a line: the width of the UI's dialog."""
+    columns, lines = min(models, COLUMNS), math.ceil(models / COLUMNS)
+    figure = Figure(figsize=(2.3 * columns, 0.4 + (0.6 + 1.3 * rows) * lines), layout="constrained")
+    axes = figure.subplots(rows * lines, columns, squeeze=False)
+    for place in axes[-rows:, models - columns * (lines - 1) :].flat:
+        place.set_axis_off()
+    return figure, [
+        tuple(axes[k // columns * rows + row, k % columns] for row in range(rows)) for k in range(models)
+    ]
+
+
+def _finished(figure: Figure, title: str, dpi: int) -> bytes:
+    for place in figure.axes:
         place.tick_params(labelsize=7)
         place.spines[["top", "right"]].set_visible(False)
     figure.suptitle(title, fontsize=10, x=0.01, ha="left")

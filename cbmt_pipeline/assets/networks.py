@@ -169,6 +169,8 @@ def _fits_metadata(unit: Unit, fits: list[ModelFit]) -> dict[str, object]:
                 for fit in fits
             ]
         ),
+        **{name: picture(png, name.replace("_", " ")) for name, png in pictures.items() if png},
+        **{f"validation_error_{name}": error for name, error in errors.items() if error is not None},
         "trials": dg.MetadataValue.table(
             records=[
                 dg.TableRecord(
@@ -187,8 +189,6 @@ def _fits_metadata(unit: Unit, fits: list[ModelFit]) -> dict[str, object]:
                 for number, trial in enumerate(fit.trials, start=1)
             ]
         ),
-        **{name: picture(png, name.replace("_", " ")) for name, png in pictures.items() if png},
-        **{f"validation_error_{name}": error for name, error in errors.items() if error is not None},
     }
 
 
