@@ -11,7 +11,6 @@ from typing import Self
 from rich.console import Console
 from rich.progress import (
     BarColumn,
-    MofNCompleteColumn,
     Progress,
     TextColumn,
     TimeElapsedColumn,
@@ -61,7 +60,7 @@ class Bar:
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
-            MofNCompleteColumn(),
+            TextColumn("{task.fields[done]}/{task.total:.0f}"),
             TimeElapsedColumn(),
             TextColumn("left"),
             TimeRemainingColumn(),
@@ -69,7 +68,7 @@ class Bar:
             console=on,
             speed_estimate_period=MEMORY,
         )
-        self._task = self._progress.add_task(title, total=total, now="")
+        self._task = self._progress.add_task(title, total=total, now="", done=0)
         self._done = 0
         self._under_way: dict[str, News] = {}
         self._spoken = time.monotonic()
@@ -98,14 +97,16 @@ class Bar:
 
     def _show(self) -> None:
         now = " · ".join(f"{n.firm} {n.doing}".strip() for n in self._under_way.values() if n.doing)
+        # Shares make the bar and the time left; only whole firms are done.
+        done = self._done + sum(n.share >= 1 for n in self._under_way.values())
         part = sum(n.share for n in self._under_way.values())
-        self._progress.update(self._task, completed=self._done + part, now=now)
+        self._progress.update(self._task, completed=self._done + part, now=now, done=done)
         if not self._console.is_terminal and time.monotonic() - self._spoken >= self._pulse:
             self._spoken = time.monotonic()
             task = self._progress.tasks[0]
             left = "" if task.time_remaining is None else f", {_clock(task.time_remaining)} left"
             self._console.print(
-                f"{self._title}: {int(self._done + part)} of {task.total:.0f} done in {_clock(task.elapsed or 0)}{left}"
+                f"{self._title}: {done} of {task.total:.0f} done in {_clock(task.elapsed or 0)}{left}"
                 + (f"; {now}" if now else "")
             )
 

@@ -38,11 +38,22 @@ def test_on_a_terminal_the_bar_counts_whole_firms_and_names_what_goes_on() -> No
     console = Console(file=out, width=160, force_terminal=True, color_system=None)
     with Bar("networks (quick)", 3, console) as bar:
         bar.advance("first")
+        bar.hear(News("Bolt", "", 0.9))
         bar.hear(News("ACME", "cbmt: trial 2 of 2", 0.9))
         bar._progress.refresh()
     last = out.getvalue().splitlines()
     assert any("1/3" in line and "ACME cbmt: trial 2 of 2" in line for line in last)
-    assert not any("2/3" in line for line in last)
+    assert not any("2/3" in line for line in last), "two firms nearly done are none"
+
+
+def test_firms_that_a_batch_has_done_count_before_the_batch_ends() -> None:
+    out = io.StringIO()
+    with Bar("cohort tables", 3, Console(file=out, width=200), pulse=0.0) as bar:
+        bar.hear(News("ACME", "", 1.0))
+        bar.hear(News("Bolt", "", 1.0))
+        bar.advance("ACME", "Bolt", "Cord")
+    lines = out.getvalue().splitlines()
+    assert [line.split(" done")[0] for line in lines[:3]] == [f"cohort tables: {k} of 3" for k in (1, 2, 3)]
 
 
 def test_news_reach_the_listener_and_nobody_without_one() -> None:
