@@ -39,15 +39,14 @@ MEASURES: dict[str, Measure] = {
 """By column, in the order of the paper's table (Web App. "Measuring Cross-Metric Co-Movement")."""
 
 
-def measures_of(panel: FirmPanel, *, keep_trend: bool = False) -> dict[str, float]:
+def measures_of(panel: FirmPanel, *, raw: bool = False) -> dict[str, float]:
     """Every column for one firm, from the weeks up to its design's origin and nothing later.
 
     NaN where a measure is undefined; all are when a driver never moves or weeks are too few. With
-    `keep_trend` the drivers are only transformed by log(1 + x): see `drivers.py` for why that is not
-    the default.
+    `raw` the drivers are only transformed by log(1 + x): see `drivers.py` for why that is not the default.
     """
     seen = panel.until(min(panel.origin, panel.design.origin))
-    return _values(drivers_of(seen, keep_trend=keep_trend))
+    return _values(drivers_of(seen, raw=raw))
 
 
 def _values(drivers: Drivers) -> dict[str, float]:

@@ -22,7 +22,7 @@ LEAST_WEEKS = 20
 def _coupling(d: Drivers, first: int, last: int) -> float:
     """Mean |r| over the pairs of acquisition and the band's ROPC and AOV, cohorts weighted by size."""
     weight = np.where((d.tenure >= first) & (d.tenure <= last), d.size, 0.0)
-    r, v = (d.untrended(weekly_means(x, weight)) for x in (d.aged_R, d.aged_V))
+    r, v = (d.adjusted(weekly_means(x, weight)) for x in (d.aged_R, d.aged_V))
     a, r, v = d.meet((0, d.z[:, 0]), (1, r), (2, v))
     return float(np.mean(np.abs([correlation(a, r), correlation(a, v), correlation(r, v)])))
 
@@ -34,7 +34,7 @@ def tenure_coupling(d: Drivers) -> float:
 
 
 def directional(d: Drivers) -> float:
-    R, V = d.untrended(d.aged_R), d.untrended(d.aged_V)
+    R, V = d.adjusted(d.aged_R), d.adjusted(d.aged_V)
     A = np.broadcast_to(d.z[:, 0], R.shape)
     steps = ((A, R), (A, V), (R, V), (V, R))
     strongest = [
@@ -79,7 +79,7 @@ def acquisition_dispersion(d: Drivers, driver: int) -> float:
     mean = weekly_means(values, d.size)
     spread = np.sqrt(weekly_means((values - mean) ** 2, d.size))
     spread = np.where(np.isfinite(values).sum(axis=0) >= LEAST_COHORTS, spread, np.nan)
-    pair = d.z[:, 0], d.untrended(spread)
+    pair = d.z[:, 0], d.adjusted(spread)
     return max(abs(correlation(*pair)), abs(correlation(*d.meet((0, pair[0]), (driver, pair[1])))))
 
 

@@ -1,11 +1,14 @@
 """Drivers: what the measures of co-movement look at, a firm's three weekly series and its cohorts.
 
-The paper transforms the weekly drivers by log(1 + x) and says no more. Their slow movement is removed
-besides (a centred half-year mean), because two trends always correlate (Yule 1926, Granger and Newbold
-1974): a saturating market lets acquisition fall, an ageing base lets ROPC fall, and neither says that one
-shock reaches both. Measures that ask about co-movement in the same week, about lags or about prediction
-use the series as they stand in time. The others look at them aligned: ROPC and AOV are moved by up to two
-months to where the three have most in common, because a driver that follows late is shared structure too.
+The paper transforms the weekly drivers by log(1 + x) and says no more. Two things are removed besides:
+slow movement (a centred half-year mean), because two trends always correlate (Yule 1926, Granger and
+Newbold 1974): a saturating market lets acquisition fall, an ageing base lets ROPC fall, and neither says
+that one shock reaches both; and what holidays explain, because every model is told the calendar, so
+that a Christmas which lifts two drivers is no reason to forecast them together.
+
+Measures that ask about co-movement in the same week, about lags or about prediction use the series as
+they stand in time. The others look at them aligned: ROPC and AOV are moved by up to two months to where
+the three have most in common, because a driver that follows late is shared structure too.
 """
 
 from __future__ import annotations
@@ -16,7 +19,14 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from cbmt_core.diagnostics.comovement.series import Floats, ar_errors, half_year_mean, standardised
+from cbmt_core.diagnostics.comovement.series import (
+    Floats,
+    ar_errors,
+    half_year_mean,
+    holiday_effect,
+    standardised,
+    weekly_means,
+)
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["DIRECTIONS", "MAX_SHIFT", "MIN_WEEKS", "PAIRS", "Drivers", "drivers_of"]
@@ -46,16 +56,26 @@ class Drivers:
     """[N, T] log(1 + ROPC); NaN up to the birth week, only part of which is left for repeats."""
     V: Floats
     """[N, T] log(1 + AOV); NaN without an order."""
-    keep_trend: bool = False
+    holidays: Floats
+    """[T, H] 1 where the holiday falls into the week."""
+    raw: bool = False
+    """Whether slow movement and holidays are left in."""
 
-    def untrended(self, x: Floats) -> Floats:
-        """`x` (weeks last) without its slow movement, unless trends are kept."""
-        return x if self.keep_trend else x - half_year_mean(x)
+    def adjusted(self, x: Floats) -> Floats:
+        """A weekly series [T], or one a cohort [N, T], without slow movement and holidays.
+
+        Holidays are the same for every cohort: their effect is that on the cohorts' mean.
+        """
+        if self.raw:
+            return x
+        moving = x - half_year_mean(x)
+        mean = moving if x.ndim == 1 else weekly_means(moving, self.size)
+        return np.asarray(moving - holiday_effect(mean, self.holidays))
 
     @cached_property
     def moving(self) -> Floats:
-        """[T, 3] the drivers without their slow movement."""
-        return self.untrended(self.log.T).T
+        """[T, 3] the drivers, adjusted."""
+        return np.column_stack([self.adjusted(self.log[:, k]) for k in range(3)])
 
     @cached_property
     def spread(self) -> Floats:
@@ -129,7 +149,7 @@ class Drivers:
         return out
 
 
-def drivers_of(panel: FirmPanel, *, keep_trend: bool = False) -> Drivers:
+def drivers_of(panel: FirmPanel, *, raw: bool = False) -> Drivers:
     """Drivers of a panel. A week without an order carries the last known AOV, as the models' inputs do;
     weeks before the first order are left out."""
     repeat = np.nansum(panel.size[:, None] * panel.R, axis=0)
@@ -149,5 +169,6 @@ def drivers_of(panel: FirmPanel, *, keep_trend: bool = False) -> Drivers:
         tenure=tenure,
         R=np.log1p(np.where(tenure > 0, panel.R[cohorts][:, start:], np.nan)),
         V=np.log1p(panel.V[cohorts][:, start:]),
-        keep_trend=keep_trend,
+        holidays=panel.calendar().holiday[start:],
+        raw=raw,
     )

@@ -6,7 +6,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy.ndimage import uniform_filter1d
 
-__all__ = ["Floats", "ar_errors", "correlation", "half_year_mean", "standardised", "weekly_means"]
+__all__ = [
+    "Floats",
+    "ar_errors",
+    "correlation",
+    "half_year_mean",
+    "holiday_effect",
+    "standardised",
+    "weekly_means",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,6 +32,17 @@ def half_year_mean(x: Floats) -> Floats:
         for part in (np.where(known, x, 0.0), known.astype(float))
     )
     return np.asarray(np.divide(total, count, out=np.full_like(total, np.nan), where=known))
+
+
+def holiday_effect(x: Floats, holidays: Floats) -> Floats:
+    """[T] what holidays explain of x [T], both taken without their slow movement; 0 where too little is known."""
+    known = np.isfinite(x)
+    H = (holidays.T - half_year_mean(holidays.T)).T
+    H = H[:, np.ptp(holidays[known], axis=0) > 0] if known.any() else H[:, :0]
+    if known.sum() < LEAST_WEEKS + H.shape[1]:
+        return np.zeros(len(x))
+    H = np.column_stack([np.ones(len(H)), H])
+    return np.asarray(H @ np.linalg.lstsq(H[known], x[known], rcond=None)[0])
 
 
 def standardised(x: Floats, axis: int = 0) -> Floats:

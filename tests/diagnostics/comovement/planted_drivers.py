@@ -78,9 +78,10 @@ def _lagged(rng: np.random.Generator) -> FirmPanel:
 
 
 def _square(rng: np.random.Generator) -> FirmPanel:
-    """Spend is high when acquisition is unusual in either direction: dependent, not correlated."""
-    a, r = rng.uniform(-1.7, 1.7, WEEKS), rng.standard_normal(WEEKS)
-    return firm_with(a, r, 1.1 * (a**2 - 1), rng)
+    """Spend is high when acquisition is unusual in either direction, orders are then unusual in any:
+    dependent, not correlated."""
+    a = rng.uniform(-1.7, 1.7, WEEKS)
+    return firm_with(a, rng.choice([-1, 1], WEEKS) * a, 1.1 * (a**2 - 1), rng)
 
 
 def _cohorts(rng: np.random.Generator) -> FirmPanel:
