@@ -110,7 +110,11 @@ def _terciles(rows: pd.DataFrame) -> Markup | None:
         )
         for row in records(known)
     ]  # fmt: skip
-    return charts.bars("Joint-model win rate by tercile", bars, "co-movement score; firms in brackets")
+    return charts.bars(
+        "Joint-model win rate by tercile",
+        bars,
+        "co-movement score; firms in brackets, lines are 95% intervals",
+    )
 
 
 def _columns(rows: pd.DataFrame) -> Markup | None:
@@ -234,7 +238,7 @@ def _hardest(con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     """Firms with the largest predicted error, and which model the logistic rule would give them."""
     rows = query(
         con,
-        "SELECT p.firm, slug, industry, phe, band, smape, c.model FROM predicted_error p JOIN firm USING (firm) "
+        "SELECT p.firm, slug, phe, smape, c.model FROM predicted_error p JOIN firm USING (firm) "
         "LEFT JOIN routing_choice c ON c.firm = p.firm AND c.policy = 'logistic' "
         f"WHERE phe IS NOT NULL ORDER BY phe DESC, p.firm LIMIT {HARDEST}",
     )
@@ -242,7 +246,6 @@ def _hardest(con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
         {
             "name": row["firm"],
             "link": link(row["slug"]),
-            "industry": row["industry"] or "",
             "phe": percent(row["phe"]),
             "smape": percent(row["smape"]) if row["smape"] is not None else "no holdout yet",
             "model": LABELS.get(row["model"], "–") if row["model"] else "–",

@@ -40,7 +40,7 @@ def firm_context(
     money = Money(firm["currency"])
     return {
         "firm": firm,
-        "facts": _facts(firm, money),
+        "facts": [*_facts(firm, money), *_difficulty(con, firm["firm"])],
         "story": _words(firm, data, story, money),
         "layers": _layers(data, money),
         "layer_colours": shades(sum(not layer.censored for layer in data.layers)),
@@ -73,6 +73,14 @@ def _facts(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
         ("Sales", money.short(float(firm["sales"]))),
         ("Observed", f"{first} – {last}"),
     ]
+
+
+def _difficulty(con: duckdb.DuckDBPyConnection, firm: str) -> list[tuple[str, str]]:
+    """How hard the firm looked at the origin, where that could be told."""
+    rows = con.execute(
+        "SELECT phe, band FROM predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
+    ).fetchall()
+    return [("Predicted error of cohort sales", f"{percent(phe, digits=0)}, {band}") for phe, band in rows]
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,10 @@ def test_a_firm_of_the_list_is_linked_and_escaped(tmp_path):
     results = dict(small_results())
     results["predicted_error"] = results["predicted_error"].replace({"firm": {"Firm 001": "Firm <1>"}})
     page = page_of(tmp_path, results)
+    [phe] = results["predicted_error"].query("firm == 'Firm <1>'")["phe"]
+    [band] = results["predicted_error"].query("firm == 'Firm <1>'")["band"]
+    own = next(path for path in (tmp_path / "firms").glob("*.html") if "000" not in path.name)
+    assert f"<dd>{phe:.0f}%, {band}</dd>" in own.read_text()
     hardest = page[page.index('id="hardest"') :]
     # Two of the sixty firms are published.
     assert len(re.findall(r'href="firms/', hardest)) == 2

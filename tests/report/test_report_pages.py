@@ -220,12 +220,12 @@ def test_a_forecast_whose_weeks_are_yet_to_come(tmp_path):
         con.execute("DELETE FROM exhibit_horizon; DELETE FROM exhibit_industry")
         con.execute("DELETE FROM bridge WHERE model = 'realised'")
         pages = write_report(con, tmp_path)
-    firm, panel = map(text_of, pages)
+    firm, diagnostics, panel = map(text_of, pages)
     assert "not yet known" in firm
     assert "no realised bridge" in firm
     assert "CHF\u00a0" in firm
     assert "Forecasts have not been compared yet" in panel
-    assert not NO_NUMBER.search(firm + panel)
+    assert not NO_NUMBER.search(firm + diagnostics + panel)
 
 
 def test_a_firm_without_forecasts_or_bridge_still_has_a_page(tmp_path):
@@ -253,6 +253,6 @@ def test_a_firm_without_forecasts_or_bridge_still_has_a_page(tmp_path):
             "DELETE FROM forecast_week; DROP TABLE forecast_cohort_week; DELETE FROM firm WHERE firm = $1",
             [one],
         )
-        assert len(write_report(con, tmp_path)) == 2
+        assert len(write_report(con, tmp_path)) == 3
         assert not path_of(tmp_path, con, other).with_name(f"{one}.html").exists()
         assert len(list((tmp_path / "firms").iterdir())) == 1
