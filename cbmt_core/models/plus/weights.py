@@ -118,10 +118,6 @@ def learn_weights(inner: pd.DataFrame) -> ExpertWeights:
     origins = len({(firm, origin) for firm, origin, _ in wide.index})
     share = EFFECTIVE * origins / len(x)
     gram = share * (x.T @ x) + SHRINKAGE * np.eye(len(FEATURES))
-    weights = {
-        driver: np.linalg.solve(
-            gram, share * (x.T @ log_ratio(actual[driver].to_numpy(float), anchor[driver], driver))
-        )
-        for driver in DRIVERS
-    }
+    missed = {d: log_ratio(actual[d].to_numpy(float), anchor[d], d) for d in DRIVERS}
+    weights = {d: np.asarray(np.linalg.solve(gram, share * (x.T @ missed[d])), float) for d in DRIVERS}
     return ExpertWeights(weights, int(inner["firm"].nunique()))
