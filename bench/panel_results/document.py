@@ -1,0 +1,87 @@
+"""The results as Markdown: how they were made, the findings beside the paper's, and every table."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from panel_results.evidence import Evidence
+from panel_results.findings import FINDINGS, Finding
+from panel_results.tables import SECTIONS, Shown
+from panel_results.verdicts import CANNOT, RULES
+
+__all__ = ["results", "table"]
+
+PANEL = """SELECT count(*) AS "firms", count(DISTINCT industry) AS "industries", sum(customers)::BIGINT AS "customers",
+    sum(orders)::BIGINT AS "orders", pct(avg(left_censored_share)) AS "left-censored share of sales" FROM firm
+    WHERE segment IS NULL"""
+WINDOWS = 'SELECT "window", first_week AS "first week", last_week AS "last week", weeks FROM study_window ORDER BY 2'
+
+
+def results(evidence: Evidence, setting: dict[str, str], command: str) -> str:
+    """The whole document. `setting` is shown as it is, `command` is what makes it all again."""
+    judged = {name: [_judge(evidence, one) for one in part] for name, part in FINDINGS.items()}
+    verdicts = Counter(row[-1] for rows in judged.values() for row in rows)
+    parts = [
+        "# Results on the big panel",
+        f"Made by `{command}`: every figure of ours is a query on the published file of that project. "
+        "Names of models are explained in [models.md](models.md), tables in [tables.md](tables.md).",
+        "## How it was made",
+        table(["what", "value"], setting.items()),
+        _rows(evidence, PANEL) or "The file holds no firms.",
+        _rows(evidence, WINDOWS),
+        "What the diagnostics rest on:",
+        _rows(evidence, "SELECT diagnostic, firms, needed, made, note FROM diagnostic ORDER BY diagnostic"),
+        "## The paper's findings beside ours",
+        f"{verdicts.total()} findings: "
+        + ", ".join(f"*{what}* {n}" for what, n in verdicts.most_common())
+        + ".",
+        RULES,
+    ]
+    head = ["finding", "in the paper", "the paper", "ours", "rule", "verdict"]
+    for name, rows in judged.items():
+        parts += [f"### {name}, beside the paper's", table(head, rows)]
+    for name, shown in SECTIONS.items():
+        parts.append(f"## {name}")
+        for one in shown:
+            parts += _shown(evidence, one)
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    lines = [head, ["---"] * len(head), *([_cell(value) for value in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _judge(evidence: Evidence, finding: Finding) -> list[str]:
+    rows = evidence.rows(finding.sql)
+    row = rows[0] if rows else {}
+    verdict = finding.rule.verdict(row)
+    ours = finding.rule.words(row) if row else "there are no such forecasts"
+    if verdict == CANNOT and finding.diagnostic and row.get("low") is None:
+        ours = f"{ours} ({evidence.note(finding.diagnostic)})"
+    return [finding.claim, finding.place, finding.paper, ours, finding.rule.rule, verdict]
+
+
+def _shown(evidence: Evidence, shown: Shown) -> list[str]:
+    made = _rows(evidence, shown.sql)
+    if not made:
+        made = (
+            f"Nothing to show: {evidence.note(shown.diagnostic)}." if shown.diagnostic else "Nothing to show."
+        )
+        return [f"### {shown.title}", made.replace("..", ".")]
+    return [f"### {shown.title}", shown.note, made]
+
+
+def _rows(evidence: Evidence, sql: str) -> str:
+    rows = evidence.rows(sql)
+    return table(list(rows[0]), [list(row.values()) for row in rows]) if rows else ""
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    text = f"{value:,}" if isinstance(value, int) else str(value)
+    return text.replace("|", "\\|").replace("\n", " ")
