@@ -15,7 +15,7 @@ from panels import calibration, ordinary
 from cbmt_core.compose import compose
 from cbmt_core.forecasting import ModelRun, forecast_tables
 from cbmt_core.metrics import score
-from cbmt_core.models.contract import FitRecord, PrimitiveForecast, SalesForecast
+from cbmt_core.models.contract import FitRecord, SalesForecast
 from cbmt_core.models.neural import Direct, NeuralForecaster
 from cbmt_core.models.neural.direct import CANDIDATES
 from cbmt_core.models.neural.forecaster import FAMILIES
