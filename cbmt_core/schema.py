@@ -254,7 +254,6 @@ _ALL = (
             Column("actual", "DOUBLE", "what happened"),
             Column("forecast", "DOUBLE", "what the model said"),
         ),
-        native=False,
     ),
     Table(
         "expert_weight",
