@@ -58,18 +58,16 @@ def _judge(evidence: Evidence, finding: Finding) -> list[str]:
     row = rows[0] if rows else {}
     verdict = finding.rule.verdict(row)
     ours = finding.rule.words(row) if row else "there are no such forecasts"
-    if verdict == CANNOT and finding.diagnostic and row.get("low") is None:
-        ours = f"{ours} ({evidence.note(finding.diagnostic)})"
+    if verdict == CANNOT and finding.diagnostic and (note := evidence.note(finding.diagnostic)):
+        ours = f"{ours} ({note})"
     return [finding.claim, finding.place, finding.paper, ours, finding.rule.rule, verdict]
 
 
 def _shown(evidence: Evidence, shown: Shown) -> list[str]:
     made = _rows(evidence, shown.sql)
     if not made:
-        made = (
-            f"Nothing to show: {evidence.note(shown.diagnostic)}." if shown.diagnostic else "Nothing to show."
-        )
-        return [f"### {shown.title}", made.replace("..", ".")]
+        note = evidence.note(shown.diagnostic) if shown.diagnostic else ""
+        return [f"### {shown.title}", f"Nothing to show: {note}." if note else "Nothing to show."]
     return [f"### {shown.title}", shown.note, made]
 
 

@@ -85,9 +85,9 @@ class Evidence:
         return pd.DataFrame(self.rows(sql), columns=list(columns))
 
     def note(self, diagnostic: str) -> str:
-        """What the pipeline says of one of its diagnostics."""
-        rows = self.rows(f"SELECT note FROM diagnostic WHERE diagnostic = {literal(diagnostic)}")
-        return str(rows[0]["note"]) if rows else "it has not run"
+        """Why one of the diagnostics could not be made; nothing if it was."""
+        rows = self.rows(f"SELECT made, note FROM diagnostic WHERE diagnostic = {literal(diagnostic)}")
+        return "it has not run" if not rows else "" if rows[0]["made"] else str(rows[0]["note"])
 
     def _keep(self, name: str, frame: pd.DataFrame, texts: Sequence[str]) -> None:
         """A relation beside the file's, whose columns are texts or numbers, also without rows."""

@@ -74,8 +74,8 @@ ACCURACY = (
     Finding(
         "CBMT has the best average rank of the 16 models on every outcome", "tab:avg_rank",
         "5 of 5: ranks 3.50, 2.12, 6.07, 2.15, 3.06", Count(5, 1.0),
-        """SELECT count(*) FILTER (own = least) AS hits, count(own) AS "of", max(firms) AS n,
-            'ranks ' || string_agg(d2(own), ', ') || ' among ' || max(models) AS told
+        """SELECT count(*) FILTER (own = least) AS hits, CASE WHEN max(models) >= 12 THEN count(own) END AS "of",
+            max(firms) AS n, 'ranks ' || string_agg(d2(own), ', ') || ' among ' || max(models) AS told
         FROM (SELECT outcome, min(rank) FILTER (model = 'cbmt') AS own, min(rank) AS least, max(firms) AS firms,
             max(models_ranked) AS models
             FROM (UNPIVOT exhibit_average_rank_all ON acquisition, ropc, aov, cohort_sales, total_sales
@@ -92,9 +92,9 @@ ACCURACY = (
     Finding(
         "CBMT errs least of the representative models at every horizon", "fig:hetero_horizon",
         "20 of 20 (outcomes and horizons)", Count(20),
-        """SELECT count(*) FILTER (own = least) AS hits, count(own) AS "of", max(n) AS n FROM
-            (SELECT min(mean) FILTER (model = 'cbmt') AS own, min(mean) AS least, max(firms) AS n
-            FROM exhibit_horizon GROUP BY outcome, horizon)""",
+        """SELECT count(*) FILTER (own = least) AS hits, count(own) AS "of", max(n) AS n,
+            'among ' || max(models) || ' models' AS told FROM (SELECT min(mean) FILTER (model = 'cbmt') AS own,
+            min(mean) AS least, max(firms) AS n, count(*) AS models FROM exhibit_horizon GROUP BY outcome, horizon)""",
     ),
     Finding(
         "CBMT errs least in nearly every industry, of CBMT, WG-PNBD-E PP and LSTM", "fig:hetero_industry_sales",
@@ -138,8 +138,8 @@ BRIDGE = (
 
 def _test(name: str, claim: str, paper: str, size: float, *, border: float = 0.0, unit: str = "",
           digits: int = 3) -> Finding:  # fmt: skip
-    sql = f"""SELECT estimate AS value, low, high, firms AS n, 'p ' || pv(p) AS told FROM comovement_test
-        WHERE test = '{name}'"""
+    sql = f"""SELECT estimate AS value, low, high, firms AS n, coalesce('p ' || pv(p), note) AS told
+        FROM comovement_test WHERE test = '{name}'"""
     rule = Estimate(border=border, below=False, size=size, unit=unit, digits=digits)
     return Finding(claim, "tab:comovement_main_results", paper, rule, sql, "comovement")
 
@@ -154,7 +154,8 @@ COMOVEMENT = (
         "Shuffled scores do not give the observed association", "tab:comovement_main_results",
         "p = .000 of 1,000 shuffles", Count(1, 1.0),
         """SELECT (p < 0.05 AND estimate > 0)::INTEGER AS hits, count(p) OVER () AS "of", firms AS n,
-            'log odds ' || d3(estimate) || ', p ' || pv(p) AS told FROM comovement_test WHERE test = 'placebo'""",
+            coalesce('log odds ' || d3(estimate) || ', p ' || pv(p), note) AS told
+        FROM comovement_test WHERE test = 'placebo'""",
         "comovement",
     ),
     Finding(
@@ -198,7 +199,8 @@ DIFFICULTY = (
     ),
     Finding(
         "CBMT errs least in every band of difficulty", "tab:phe_bands", "3 of 3", Count(3, 1.0),
-        """SELECT count(*) FILTER (own = least) AS hits, count(own) AS "of", max(n) AS n FROM (SELECT max(firms) AS n,
+        """SELECT count(*) FILTER (own = least) AS hits, count(own) AS "of", max(n) AS n,
+            'among ' || max(models) || ' models' AS told FROM (SELECT max(firms) AS n, count(smape) AS models,
             min(smape) FILTER (model = 'cbmt') AS own, min(smape) AS least FROM difficulty_band GROUP BY band)""",
         "difficulty",
     ),
@@ -232,7 +234,8 @@ DIFFICULTY = (
     Finding(
         "CBMT wins most often in every cell of scale and volatility", "fig:winrate_tercile_2drivers",
         "9 of 9", Count(9, 1.0),
-        """SELECT count(*) FILTER (own = most) AS hits, count(own) AS "of", max(n) AS n FROM (SELECT max(firms) AS n,
+        """SELECT count(*) FILTER (own = most) AS hits, count(own) AS "of", max(n) AS n,
+            'among ' || max(models) || ' models' AS told FROM (SELECT max(firms) AS n, count(*) AS models,
             max(win_rate) FILTER (model = 'cbmt') AS own, max(win_rate) AS most FROM difficulty_grid
             WHERE in_cell > 0 GROUP BY scale, volatility)""",
         "difficulty",

@@ -53,7 +53,7 @@ class Estimate:
     def words(self, row: dict[str, object]) -> str:
         value, low, high = (_number(row.get(name)) for name in ("value", "low", "high"))
         if value is None:
-            return f"n = {_whole(row)}: too few"
+            return f"n = {_whole(row)}: {row.get('told') or 'too few'}"
         said = f"{value:+.{self.digits}f}" if self.border == 0 else f"{value:.{self.digits}f}"
         told = f" ({row['told']})" if row.get("told") else ""
         if low is None or high is None:
@@ -86,7 +86,7 @@ class Count:
 
     def words(self, row: dict[str, object]) -> str:
         if not _number(row.get("of")):
-            return "nothing to count"
+            return f"nothing to count{': ' + str(row['told']) if row.get('told') else ''}"
         told = f" ({row['told']})" if row.get("told") else ""
         return f"{_number(row['hits']):.0f} of {_number(row['of']):.0f}{told}; n = {_whole(row)}"
 
