@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
 import time
@@ -17,17 +18,20 @@ from cbmt_pipeline.cli_run import read_new_files, run
 from cbmt_pipeline.progress import Bar, console
 from cbmt_pipeline.project import CONFIG_FILE, Project
 
-__all__ = ["main"]
+__all__ = ["main", "process"]
 
 
 class _Group(click.Group):
-    """Turns our own errors into a message and exit code 1; a traceback is for bugs."""
+    """Turns our own errors into a message and exit code 1, and Ctrl-C into 130; a traceback is for bugs."""
 
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
         except CbmtError as error:
             raise click.ClickException(str(error)) from None
+        except KeyboardInterrupt:
+            console.print("\nstopped; the same command goes on from here")
+            sys.exit(130)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -232,5 +236,19 @@ def ui(project: Project, port: int) -> None:
 main.add_command(run)
 
 
+def process() -> None:
+    """`cbmt` as a process. It leaves as soon as its work is done: while the interpreter is taken down DuckDB's
+    module complains at length of what Torch holds on to."""
+    code: int | str | None = 0
+    try:
+        main()
+    except SystemExit as leaving:
+        code = leaving.code
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code if isinstance(code, int) else int(bool(code)))
+
+
 if __name__ == "__main__":
-    main()
+    process()

@@ -141,8 +141,8 @@ def _pool(
                     broken = isinstance(future.exception(), BrokenProcessPool)
                     yield futures[future], None if broken else future.result()
         except BaseException:
-            # Stopped by hand: nothing more is begun.
-            pool.shutdown(wait=False, cancel_futures=True)
+            # Stopped by hand: nothing more is begun, and what is under way is stopped too, or ends.
+            pool.shutdown(cancel_futures=True)
             raise
 
 

@@ -8,7 +8,6 @@ from threadpoolctl import threadpool_limits
 from cbmt_core import duck
 from cbmt_core.fits import fit_model, load_fit
 from cbmt_core.forecasting import forecast_fit
-from cbmt_core.models.plus import ExpertWeights, inner_forecasts, learn_weights
 from cbmt_core.names import Unit
 from cbmt_pipeline.assets.forecasts import panel_of, runs_metadata, store_runs
 from cbmt_pipeline.metadata import rows_metadata
@@ -17,6 +16,8 @@ from cbmt_pipeline.project import PLUS, SEED
 from cbmt_pipeline.resources import ProjectResource
 
 __all__ = ["expert_weights", "inner_forecast", "plus_forecasts"]
+
+# The model is imported where it runs: Torch takes seconds, and whoever only lists the assets needs none of it.
 
 
 @dg.asset(
@@ -27,6 +28,8 @@ __all__ = ["expert_weights", "inner_forecast", "plus_forecasts"]
     description="Forecasts of quick models from origins inside the calibration, beside what then happened.",
 )
 def inner_forecast(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
+    from cbmt_core.models.plus import inner_forecasts
+
     here = project.open()
     unit = Unit.from_slug(context.partition_key)
     with duck.connect(here.spill, threads=1) as con, threadpool_limits(1):
@@ -43,6 +46,8 @@ def inner_forecast(context: dg.AssetExecutionContext, project: ProjectResource) 
     description="How far cbmt_plus follows each expert, learned from the inner forecasts of all firms.",
 )
 def expert_weights(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
+    from cbmt_core.models.plus import learn_weights
+
     here = project.open()
     with duck.connect(here.spill) as con:
         weights = learn_weights(con.execute(f"FROM {here.lake.glob('inner_forecast')}").df())
@@ -59,6 +64,8 @@ def expert_weights(context: dg.AssetExecutionContext, project: ProjectResource) 
     description="Holdout forecasts by cbmt_plus: cohort_glm corrected as the weights say, and the cbmt network.",
 )
 def plus_forecasts(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
+    from cbmt_core.models.plus import ExpertWeights
+
     here = project.open()
     unit = Unit.from_slug(context.partition_key)
     design = here.design()
