@@ -118,14 +118,15 @@ def setting(options: argparse.Namespace) -> dict[str, str]:
     record = json.loads(path.read_text()) if path.exists() else {}
     packages = record.get("versions", versions())
     hours = {"wall time": f"{record['hours']:.1f} hours"} if record else {}
+    when = "" if record else " (of the writing: the pipeline was run by hand)"
     return {
         "economy": f"{options.firms} firms, scale {options.scale:g}, seed {options.seed}",
         "pipeline": f"`cbmt run --profile {options.profile} --workers {options.workers}`",
-        "date": record.get("date", str(date.today())),
-        "commit": options.commit or ", ".join(record.get("commits", [commit()])),
+        "date": record.get("date", str(date.today())) + when,
+        "commit": options.commit or ", ".join(record.get("commits", [commit()])) + when,
         "machine": record.get("machine", machine()),
         **hours,
-        "versions": ", ".join(f"{name} {number}" for name, number in packages.items()),
+        "versions" + when: ", ".join(f"{name} {number}" for name, number in packages.items()),
     }
 
 

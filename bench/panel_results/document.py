@@ -17,6 +17,11 @@ PANEL = """SELECT count(*) AS "firms", count(DISTINCT industry) AS "industries",
     WHERE segment IS NULL"""
 WINDOWS = 'SELECT "window", first_week AS "first week", last_week AS "last week", weeks FROM study_window ORDER BY 2'
 
+# A project may have been run in several goes: what is said of the networks' effort comes from the fits themselves.
+FITTED = """SELECT profile, firms, string_agg(named(model), ', ' ORDER BY model) AS "models"
+    FROM (SELECT model, coalesce(parameters->>'profile', 'no network') AS profile, count(DISTINCT firm) AS firms
+        FROM model_fit WHERE succeeded GROUP BY ALL) GROUP BY profile, firms ORDER BY profile, firms DESC"""
+
 
 def results(evidence: Evidence, setting: dict[str, str], command: str) -> str:
     """The whole document. `setting` is shown as it is, `command` is what makes it all again."""
@@ -30,6 +35,8 @@ def results(evidence: Evidence, setting: dict[str, str], command: str) -> str:
         table(["what", "value"], setting.items()),
         _rows(evidence, PANEL) or "The file holds no firms.",
         _rows(evidence, WINDOWS),
+        "Firms with a forecast, by the effort their fits recorded:",
+        _rows(evidence, FITTED) or "none",
         "What the diagnostics rest on:",
         _rows(evidence, "SELECT diagnostic, firms, needed, made, note FROM diagnostic ORDER BY diagnostic"),
         "## The paper's findings beside ours",
