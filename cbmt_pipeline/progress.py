@@ -18,6 +18,8 @@ from rich.progress import (
 )
 from rich.table import Column
 
+from cbmt_core.names import Unit
+
 __all__ = ["Bar", "News", "console", "listen", "tell"]
 
 console = Console(highlight=False, soft_wrap=True, markup=False)
@@ -34,6 +36,7 @@ class News:
     """What a run is doing for a firm, and which share of that firm's work is done."""
 
     firm: str
+    """Its partition key."""
     doing: str = ""
     share: float = 0.0
 
@@ -96,7 +99,9 @@ class Bar:
         self._show()
 
     def _show(self) -> None:
-        now = " · ".join(f"{n.firm} {n.doing}".strip() for n in self._under_way.values() if n.doing)
+        now = " · ".join(
+            f"{Unit.from_slug(n.firm).name} {n.doing}" for n in self._under_way.values() if n.doing
+        )
         # Shares make the bar and the time left; only whole firms are done.
         done = self._done + sum(n.share >= 1 for n in self._under_way.values())
         part = sum(n.share for n in self._under_way.values())

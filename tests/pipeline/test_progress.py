@@ -14,14 +14,14 @@ def test_without_a_terminal_lines_tell_firms_done_what_goes_on_and_the_time_left
     out = io.StringIO()
     with Bar("networks (quick)", 4, Console(file=out, width=200), pulse=0.0) as bar:
         bar.hear(News("ACME", "cbmt: trial 1 of 2", 0.1))
-        bar.hear(News("Bolt", "lstm: training", 0.5))
+        bar.hear(News("Bolt+%26+S%C3%B6hne", "lstm: training", 0.5))
         bar.advance("ACME")
     lines = out.getvalue().splitlines()
     assert lines[0].startswith("networks (quick): 0 of 4 done in 0:00:00")
     assert lines[0].endswith("; ACME cbmt: trial 1 of 2")
-    assert lines[1].endswith(" left; ACME cbmt: trial 1 of 2 · Bolt lstm: training")
+    assert lines[1].endswith(" left; ACME cbmt: trial 1 of 2 · Bolt & Söhne lstm: training")
     assert lines[2].startswith("networks (quick): 1 of 4 done")
-    assert lines[2].endswith("; Bolt lstm: training")
+    assert lines[2].endswith("; Bolt & Söhne lstm: training")
 
 
 def test_without_a_terminal_nothing_is_said_more_often_than_now_and_then() -> None:
