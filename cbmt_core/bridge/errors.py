@@ -61,7 +61,7 @@ def bridge_errors(
     if not names or REALISED not in known.index.unique("model"):
         return BridgeErrors(pd.DataFrame(columns=_MAE), pd.DataFrame(columns=_METHODS))
     chosen = reference_of(names, reference)
-    usable = _wide(known, "eligible").fillna(False).astype(bool)
+    usable = _wide(known, "eligible").eq(True)
     usable = usable.loc[usable[REALISED], names]
     compared, sample = common_sample(usable, chosen, coverage)
     strict = _wide(known, "strict").loc[sample, [REALISED, chosen]].astype(bool)
