@@ -11,7 +11,7 @@ import numpy.typing as npt
 from cbmt_core.models.contract import PrimitiveForecast
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
-__all__ = ["ANCHOR", "DRIVERS", "EXPERTS", "FLOOR", "driver_totals", "moved", "seen_totals"]
+__all__ = ["ANCHOR", "DRIVERS", "EXPERTS", "FLOOR", "YEAR", "driver_totals", "moved", "seen_totals"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -24,6 +24,7 @@ DRIVERS = ("acquisition", "base", "repeat", "aov")
 """Customers acquired; repeat orders of the left-censored cohort; those of the other cohorts; sales an order."""
 FLOOR = {"acquisition": 0.5, "base": 0.5, "repeat": 0.5, "aov": 1e-3}
 """Below half an order a week a ratio says nothing."""
+YEAR = 52
 
 
 class Cohorts(Protocol):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from cbmt_core.models.contract import CannotFit, PrimitiveForecast
-from cbmt_core.models.plus.drivers import ANCHOR, EXPERTS, driver_totals, seen_totals
+from cbmt_core.models.plus.drivers import ANCHOR, EXPERTS, YEAR, driver_totals, seen_totals
 from cbmt_core.models.registry import build
 from cbmt_core.panel import FirmPanel
 
@@ -16,20 +16,15 @@ INNER_COLUMNS = ("firm", "model", "origin", "week", "horizon", "driver", "actual
 
 ORIGINS = 5
 FIRST_SHARE = 0.56
-"""The earliest origin leaves the models this share of the weeks: more than a year of a study's calibration."""
+"""The earliest origin leaves the models this share of the weeks, and a year at least."""
 LAST_WEEKS = 20
 """Weeks after the latest origin: fewer say little about a horizon of a year."""
-MIN_WEEKS = 60
-"""A shorter panel has no origin with a year before it."""
-LONGEST = 52
 
 
 def inner_origins(n_weeks: int) -> list[int]:
     """How many weeks each origin has before it."""
-    if n_weeks < MIN_WEEKS:
-        return []
-    first, last = round(FIRST_SHARE * n_weeks), n_weeks - LAST_WEEKS
-    return sorted({round(x) for x in np.linspace(min(first, last), last, ORIGINS)})
+    first, last = max(round(FIRST_SHARE * n_weeks), YEAR), n_weeks - LAST_WEEKS
+    return sorted({round(x) for x in np.linspace(first, last, ORIGINS)}) if first <= last else []
 
 
 def inner_forecasts(panel: FirmPanel, *, seed: int) -> pd.DataFrame:
@@ -40,7 +35,7 @@ def inner_forecasts(panel: FirmPanel, *, seed: int) -> pd.DataFrame:
     frames = [pd.DataFrame({name: [] for name in INNER_COLUMNS})]
     for weeks in inner_origins(panel.n_weeks):
         seen = panel.until(panel.weeks[weeks - 1].astype(object))
-        horizon = min(LONGEST, panel.n_weeks - weeks)
+        horizon = min(YEAR, panel.n_weeks - weeks)
         actual = seen_totals(seen, panel, horizon)
         try:
             forecasts = {

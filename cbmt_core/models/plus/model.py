@@ -14,8 +14,7 @@ import numpy.typing as npt
 from cbmt_core.models.contract import FitRecord, FittedForecaster, PrimitiveForecast, State
 from cbmt_core.models.neural.forecaster import FittedNeural, NeuralForecaster
 from cbmt_core.models.plus.drivers import ANCHOR, DRIVERS, EXPERTS, driver_totals, moved
-from cbmt_core.models.plus.inner import inner_forecasts
-from cbmt_core.models.plus.weights import ExpertWeights, learn_weights, log_ratio
+from cbmt_core.models.plus.weights import ExpertWeights, log_ratio
 from cbmt_core.models.registry import build
 from cbmt_core.panel import FirmPanel
 
@@ -103,8 +102,8 @@ def _part(name: str, state: State) -> FittedForecaster:
 class CbmtPlus:
     """`cohort_glm`'s drivers, corrected as earlier origins taught, then drawn towards the network's.
 
-    The corrections are learned across firms where there are several (`weights`, made once for all of them);
-    a firm by itself learns them from its own earlier origins, which is little.
+    The corrections are learned across firms (`weights`, made once for all of them by `learn_weights`); without
+    them, as for a firm by itself, the anchor is drawn towards the network alone.
     """
 
     profile: str = "quick"
@@ -118,14 +117,14 @@ class CbmtPlus:
         parts: dict[str, FittedForecaster] = {
             name: build(name).fit(panel, seed=seed) for name in (ANCHOR, *EXPERTS)
         }
-        weights = self.weights or learn_weights(inner_forecasts(panel, seed=seed))
+        weights = self.weights or ExpertWeights.none()
         network = self.network or NeuralForecaster(
             NETWORK, self.profile, self.storage, progress=self.progress
         ).fit(panel, seed=seed)
         parts[NETWORK] = network
         record = FitRecord(
             parameters={"firms": weights.firms, "trust": TRUST, "network": dict(network.record.parameters)},
-            diagnosis="" if weights.firms > 1 else "weights learned from this firm alone",
+            diagnosis="" if weights.firms else "no weights learned across firms: cohort_glm is not corrected",
             validation_error=network.record.validation_error,
             trials=network.record.trials,
         )

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cbmt_core.models.plus.drivers import ANCHOR, DRIVERS, EXPERTS, FLOOR
+from cbmt_core.models.plus.drivers import ANCHOR, DRIVERS, EXPERTS, FLOOR, YEAR
 
 __all__ = ["FEATURES", "ExpertWeights", "learn_weights", "log_ratio"]
 
@@ -18,12 +18,14 @@ Floats = npt.NDArray[np.float64]
 
 REACH = 1.0
 """Log ratios are held within a factor e either way."""
-YEAR = 52
 SHRINKAGE = 10.0
 """Penalty on squared weights, against ..."""
 EFFECTIVE = 2.0
 """... as many independent observations as this from each origin: neighbouring weeks err alike. Both were
 chosen on simulated firms other than those of any reported comparison."""
+
+MIN_FIRMS = 10
+"""From fewer firms nothing is learned: the origins of one firm overlap, and tell of one year of it."""
 
 TIME = ("constant", "horizon", "horizon_squared")
 RATIOS = tuple(f"{expert}_{driver}" for expert in EXPERTS for driver in DRIVERS)
@@ -98,10 +100,11 @@ class ExpertWeights:
 def learn_weights(inner: pd.DataFrame) -> ExpertWeights:
     """A ridge regression of log(actual / anchor), one for each driver, over all firms, origins and weeks.
 
-    `inner` has the columns of `inner_forecasts`. With few firms the penalty rules and the anchor stays as
-    it is; the order of the rows does not matter.
+    `inner` has the columns of `inner_forecasts`. With few firms the penalty rules, with fewer than
+    `MIN_FIRMS` the anchor stays as it is; the order of the rows does not matter.
     """
-    if inner.empty:
+    firms = int(inner["firm"].nunique())
+    if firms < MIN_FIRMS:
         return ExpertWeights.none()
     keys = ["firm", "origin", "horizon"]
     wide = inner.pivot_table(index=keys, columns=["driver", "model"], values="forecast")
@@ -120,4 +123,4 @@ def learn_weights(inner: pd.DataFrame) -> ExpertWeights:
     gram = share * (x.T @ x) + SHRINKAGE * np.eye(len(FEATURES))
     missed = {d: log_ratio(actual[d].to_numpy(float), anchor[d], d) for d in DRIVERS}
     weights = {d: np.asarray(np.linalg.solve(gram, share * (x.T @ missed[d])), float) for d in DRIVERS}
-    return ExpertWeights(weights, int(inner["firm"].nunique()))
+    return ExpertWeights(weights, firms)
