@@ -1,9 +1,9 @@
 """What a user would pick for the topline alone: MSTL, AutoETS, AutoARIMA and Prophet on a project's weekly sales.
 
-    python -m venv /tmp/topline && /tmp/topline/bin/pip install statsforecast prophet -e .
-    /tmp/topline/bin/python bench/topline.py data/big              every firm; goes on where it was stopped
-    /tmp/topline/bin/python bench/topline.py data/big --firms 2    two firms more
-    /tmp/topline/bin/python bench/topline.py data/big --only-tell  the comparison alone
+    python -m venv .venv-topline && .venv-topline/bin/pip install statsforecast prophet -e .
+    .venv-topline/bin/python bench/topline.py data/big              every firm; goes on where it was stopped
+    .venv-topline/bin/python bench/topline.py data/big --firms 2    two firms more
+    .venv-topline/bin/python bench/topline.py data/big --only-tell  the comparison alone
 
 An environment of their own, since statsforecast wants pandas below 3. Each firm's sales up to the forecast origin
 are read from data/cbmt.duckdb, read-only; results go to topline.jsonl in the project's folder, one a line, where
