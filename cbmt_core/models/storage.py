@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from cbmt_core import atomic
 from cbmt_core.models.contract import FittedForecaster, State
 
-__all__ = ["load", "save"]
+__all__ = ["class_name", "load", "restore", "save"]
 
 
 def save(fitted: FittedForecaster, folder: Path) -> None:
@@ -22,8 +22,7 @@ def save(fitted: FittedForecaster, folder: Path) -> None:
     """
     state = fitted.state()
     (folder / "model.json").unlink(missing_ok=True)
-    kind = type(fitted)
-    header = {"class": f"{kind.__module__}:{kind.__qualname__}", "values": state.values}
+    header = {"class": class_name(fitted), "values": state.values}
     with atomic.replacing(folder / "arrays.safetensors") as target:
         save_file({k: np.ascontiguousarray(v) for k, v in state.arrays.items()}, target)
     atomic.write_text(folder / "model.json", json.dumps(header, indent=1))
@@ -33,8 +32,17 @@ def load(folder: Path | str) -> FittedForecaster:
     """Read back a fitted model that `save` wrote."""
     folder = Path(folder)
     header = json.loads((folder / "model.json").read_text())
-    module, _, name = header["class"].partition(":")
+    return restore(header["class"], State(header["values"], load_file(folder / "arrays.safetensors")))
+
+
+def class_name(fitted: FittedForecaster) -> str:
+    """What `restore` finds the model's class by."""
+    return f"{type(fitted).__module__}:{type(fitted).__qualname__}"
+
+
+def restore(name: str, state: State) -> FittedForecaster:
+    """The fitted model of the class that `class_name` named."""
+    module, _, kind = name.partition(":")
     if not module.startswith("cbmt_core.models."):
-        raise ValueError(f"{folder} does not hold one of this library's models: {header['class']}")
-    kind = getattr(import_module(module), name)
-    return kind.from_state(State(header["values"], load_file(folder / "arrays.safetensors")))  # type: ignore[no-any-return]
+        raise ValueError(f"{name} is not one of this library's models")
+    return getattr(import_module(module), kind).from_state(state)  # type: ignore[no-any-return]

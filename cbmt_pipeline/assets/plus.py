@@ -1,11 +1,10 @@
 """`cbmt_plus`: forecasts from earlier origins of each firm, weights learned across firms, forecasts of each firm."""
 
-from dataclasses import replace
-
 import dagster as dg
 from threadpoolctl import threadpool_limits
 
 from cbmt_core import duck
+from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.fits import fit_model, load_fit
 from cbmt_core.forecasting import forecast_fit
 from cbmt_core.names import Unit
@@ -57,7 +56,7 @@ def expert_weights(context: dg.AssetExecutionContext, project: ProjectResource) 
 
 
 @dg.asset(
-    deps=["tuned_models", "transactions", expert_weights],
+    deps=["neural_forecasts", "transactions", expert_weights],
     partitions_def=firm_partitions,
     group_name="forecasts",
     kinds={"python", "parquet"},
@@ -69,15 +68,20 @@ def plus_forecasts(context: dg.AssetExecutionContext, project: ProjectResource) 
     here = project.open()
     unit = Unit.from_slug(context.partition_key)
     design = here.design()
+    if "cbmt" not in here.network_forecasts(unit):
+        raise BadFirmData(
+            unit.name,
+            "no cbmt was trained on its present data; materialise tuned_models and neural_forecasts",
+        )
+    if not here.lake.has_whole("expert_weight"):
+        raise CbmtError("nothing was learned across firms yet; materialise expert_weights first")
     network = load_fit(here.model_folder(unit, "cbmt"))
     with duck.connect(here.spill, threads=1) as con, threadpool_limits(1):
         frame = con.execute(f"FROM {here.lake.whole('expert_weight')}").df()
         panel = panel_of(con, here, unit, customers=True).until(design.origin)
-        options = {"weights": ExpertWeights.from_frame(frame), "network": network.fitted}
-        fit = replace(
-            fit_model("cbmt_plus", panel, SEED, profile=network.profile or "quick", **options),
-            profile=network.profile,
-        )
+        weights = ExpertWeights.from_frame(frame)
+        options = {"profile": network.profile, "weights": weights, "network": network.fitted}
+        fit = fit_model("cbmt_plus", panel, SEED, **options)
         runs = [forecast_fit(fit, panel, design.holdout_weeks)]
         store_runs(con, here, unit, runs, PLUS, here.plus_stamp(unit))
     return dg.MaterializeResult(metadata=runs_metadata(runs))

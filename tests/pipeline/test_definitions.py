@@ -27,7 +27,7 @@ def test_the_graph_is_the_one_written_here() -> None:
         "neural_forecasts": ["tuned_models"],
         "inner_forecast": ["cohort_week", "transactions"],
         "expert_weights": ["inner_forecast"],
-        "plus_forecasts": ["expert_weights", "transactions", "tuned_models"],
+        "plus_forecasts": ["expert_weights", "neural_forecasts", "transactions"],
         "accuracy": [
             "benchmark_forecasts",
             "cohort_week",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,6 +15,7 @@ from cbmt_core.models.neural.forecaster import FittedNeural, NeuralForecaster
 from cbmt_core.models.plus.drivers import ANCHOR, DRIVERS, EXPERTS, driver_totals, moved
 from cbmt_core.models.plus.weights import ExpertWeights, log_ratio
 from cbmt_core.models.registry import build
+from cbmt_core.models.storage import class_name, restore
 from cbmt_core.panel import FirmPanel
 
 __all__ = ["NETWORK", "CbmtPlus", "FittedPlus"]
@@ -62,11 +62,8 @@ class FittedPlus:
         }
         arrays: dict[str, npt.NDArray[Any]] = {"size": self.cohorts.size, "birth": self.cohorts.birth}
         for name, part in self.parts.items():
-            state, kind = part.state(), type(part)
-            values["parts"][name] = {
-                "class": f"{kind.__module__}:{kind.__qualname__}",
-                "values": state.values,
-            }
+            state = part.state()
+            values["parts"][name] = {"class": class_name(part), "values": state.values}
             arrays |= {f"{name}/{key}": array for key, array in state.arrays.items()}
         return State(values, arrays)
 
@@ -92,10 +89,9 @@ def _drivers(forecast: Any) -> PrimitiveForecast:
 
 def _part(name: str, state: State) -> FittedForecaster:
     kept = state.values["parts"][name]
-    module, _, kind = kept["class"].partition(":")
     prefix = f"{name}/"
     arrays = {k.removeprefix(prefix): v for k, v in state.arrays.items() if k.startswith(prefix)}
-    return getattr(import_module(module), kind).from_state(State(kept["values"], arrays))  # type: ignore[no-any-return]
+    return restore(kept["class"], State(kept["values"], arrays))
 
 
 @dataclass(frozen=True)
