@@ -11,6 +11,7 @@ import torch
 from panels import calibration, ordinary
 from torch import Tensor, nn
 
+from cbmt_core.models.neural.baseline import Baseline
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig
 from cbmt_core.models.neural.decoder import decoder
@@ -23,6 +24,7 @@ from cbmt_core.models.neural.tokens import tokens
 from cbmt_core.models.sequence import LOOKBACK, OUTCOMES, History, Scaling, Sequences, Windows
 
 G, B, L, D, H, F = 2, 5, 7, 16, 4, 24
+BIRTH = calibration(ordinary()).birth
 
 
 def generator(seed: int = 3) -> torch.Generator:
@@ -186,24 +188,35 @@ def windows() -> tuple[Windows, int]:
     return sequences.windows(row, week), sequences.n_ids
 
 
+def batch_of(w: Windows) -> Batch:
+    return Batch.of(w, OUTCOMES, baseline_of(w))
+
+
+def baseline_of(w: Windows) -> Baseline:
+    return Baseline.of(w, OUTCOMES, Scaling.of(calibration(ordinary())))
+
+
 def network(config: NetworkConfig, batch: Batch, n_ids: int) -> Network:
     return Network(config, Dimensions(batch.numeric.shape[0], batch.week_covariates.shape[-1], n_ids))
 
 
 @pytest.mark.parametrize("backbone", ["transformer", "lstm"])
-def test_fresh_network_forecasts_the_mean_of_the_last_quarter(backbone: str) -> None:
-    """Every head begins as its shortcut, so training starts from a forecast that does not drift."""
+def test_fresh_network_forecasts_the_mean_of_its_window(backbone: str) -> None:
+    """Every head begins at the level, so training starts from a forecast that does not drift."""
     w, n_ids = windows()
-    batch = Batch.of(w, OUTCOMES)
+    batch = batch_of(w)
     net = network(NetworkConfig(backbone=backbone), batch, n_ids)
     flat = net.initial(generator(0))
-    expected = w.outcomes[:, -13:].mean(axis=1)
-    np.testing.assert_allclose(net(flat, batch).numpy(), expected, rtol=1e-4, atol=1e-5)
+    scaled = baseline_of(w).scaled(net(flat, batch).t().numpy()).T
+    old = w.week - LOOKBACK >= np.maximum(0, BIRTH[w.row])
+    assert old.any()
+    expected = w.outcomes[old].mean(axis=1)
+    np.testing.assert_allclose(scaled[old], expected, rtol=1e-4, atol=1e-5)
 
 
 def test_tokens_are_the_projection_of_numbers_and_embeddings_put_side_by_side() -> None:
     w, n_ids = windows()
-    batch = Batch.of(w, OUTCOMES)
+    batch = batch_of(w)
     net = network(NetworkConfig(), batch, n_ids)
     p = net.named(0.3 * torch.randn(G, sum(net.sizes), generator=generator(0)))
     got = tokens(p, batch, net.positions)[0].view(G, 32, len(w), LOOKBACK).permute(0, 2, 3, 1)
@@ -264,13 +277,14 @@ CONFIGS = {
 def test_gradient_of_every_parameter_is_the_slope_of_the_forecasts(name: str) -> None:
     """Central differences in double precision, with dropout, two networks side by side."""
     w, n_ids = windows()
-    batch = Batch.of(w, OUTCOMES)
+    batch = batch_of(w)
     rows = torch.randint(len(batch), (G, 6), generator=generator())
     batch = batch.take(rows, batch.cohort[0][rows])
     batch = replace(
         batch,
         numeric=batch.numeric.double(),
         history=batch.history.double(),
+        calendar=batch.calendar.double(),
         week_covariates=batch.week_covariates.double(),
     )
     net = network(CONFIGS[name], batch, n_ids)
@@ -298,7 +312,7 @@ def test_gradient_of_every_parameter_is_the_slope_of_the_forecasts(name: str) ->
 @pytest.mark.parametrize("name", CONFIGS)
 def test_networks_side_by_side_forecast_what_each_does_alone(name: str) -> None:
     w, n_ids = windows()
-    batch = Batch.of(w, OUTCOMES)
+    batch = batch_of(w)
     net = network(CONFIGS[name], batch, n_ids)
     flat = 0.3 * torch.randn(3, sum(net.sizes), generator=generator(1))
     together = net(flat, batch)
@@ -327,7 +341,7 @@ def test_dropout_keeps_the_mean_drops_its_share_and_is_each_networks_own() -> No
 
 def test_entity_widths_are_roots_of_the_numbers_of_levels() -> None:
     w, n_ids = windows()
-    net = network(NetworkConfig(), Batch.of(w, OUTCOMES), n_ids)
+    net = network(NetworkConfig(), batch_of(w), n_ids)
     assert net.shapes["entity.week"] == (52, 7)
     assert net.shapes["entity.month"] == (13, 4)
     assert net.shapes["entity.cohort"] == (n_ids, round(math.sqrt(n_ids)))
@@ -336,4 +350,4 @@ def test_entity_widths_are_roots_of_the_numbers_of_levels() -> None:
 def test_a_trend_beyond_training_is_taken_as_the_longest_seen() -> None:
     w, _ = windows()
     later = replace(w, covariates=w.covariates + np.float32(5.0))
-    assert float(Batch.of(later, OUTCOMES).week_covariates.max()) == 1.0
+    assert float(batch_of(later).week_covariates.max()) == 1.0

@@ -22,7 +22,9 @@ SCALING = Scaling(
     span={"A": 90.0, "R": 0.5, "V": 60.0, "S": 900.0, "Y": 400.0},
     weeks=10,
     oldest=10,
+    typical={"A": 40.0, "R": 0.1, "V": 50.0, "S": 500.0},
 )
+LEVEL = torch.tensor([50.0, 0.1, 40.0, 500.0])
 
 
 def objective(weights: LossWeights, *, observed_size: bool = False) -> Objective:
@@ -32,13 +34,14 @@ def objective(weights: LossWeights, *, observed_size: bool = False) -> Objective
 def truth(n: int, **given: torch.Tensor) -> Truth:
     """Of one network's n windows: nothing where nothing is given."""
     nothing = {"targets": torch.zeros(4, 1, n), "known": torch.ones(4, 1, n)}
+    nothing["level"] = LEVEL[:, None, None].expand(4, 1, n)
     nothing |= {name: torch.zeros(1, n) for name in ("is_birth", "size", "sales")}
     return Truth(**(nothing | given))
 
 
-def test_alignment_multiplies_unscaled_drivers_and_rescales_by_the_span_of_sales() -> None:
+def test_alignment_multiplies_drivers_in_original_units_and_rescales_by_the_span_of_sales() -> None:
     """Two cohort-weeks by hand: one in its birth week, one later."""
-    predicted = torch.tensor([[0.5, 0.2, 0.25, 0.0], [0.1, 0.4, 0.5, 0.0]]).t()[:, None]
+    predicted = torch.tensor([[0.1, 0.0, -0.125, 0.0], [-0.62, 1.0, 0.25, 0.0]]).t()[:, None]
     a, r, v = np.array([55.0, 19.0]), np.array([0.1, 0.2]), np.array([35.0, 50.0])
     implied = a * (np.array([1.0, 0.0]) + r) * v
     expected = np.mean(((implied - np.array([1500.0, 200.0])) / 400.0) ** 2)
@@ -63,6 +66,7 @@ def test_gradient_of_the_objective_is_that_of_autograd(observed_size: bool) -> N
     predicted = torch.rand(4, G, n, generator=generator).requires_grad_()
     known = Truth(
         targets=torch.rand(4, G, n, generator=generator),
+        level=LEVEL[:, None, None] * (0.5 + torch.rand(4, G, n, generator=generator)),
         known=(torch.rand(4, G, n, generator=generator) > 0.3).float(),
         is_birth=(torch.rand(G, n, generator=generator) > 0.5).float(),
         size=80 * torch.rand(G, n, generator=generator),
@@ -179,7 +183,9 @@ def test_a_network_learns_the_same_alone_and_among_others(backbone: str) -> None
 def test_training_visits_the_id_of_cohorts_it_has_not_seen() -> None:
     data, scaling = small()
     with one_thread():
-        (((network, flat),),) = train([run(data, 5, TrainingConfig(steps=8, batch=64))], scaling, [8])
+        (((network, flat),),) = train(
+            [run(data, 5, TrainingConfig(steps=8, batch=64, rate=4e-3))], scaling, [8]
+        )
     before = network.named(network.initial(torch.Generator().manual_seed(5)))["entity.cohort"][0, -1]
     moved = (network.named(flat)["entity.cohort"][0, -1] - before).abs()
     assert float(moved.max()) > 1e-3, "weight decay alone would move it less"
@@ -188,12 +194,13 @@ def test_training_visits_the_id_of_cohorts_it_has_not_seen() -> None:
 def test_aov_head_decays_more_and_the_backbone_learns_more_slowly() -> None:
     data, _ = small()
     network = Network(NetworkConfig(), data.dimensions())
-    decay = network.named(network.by_part(0.01, 0.01, 0.1))
+    decay = network.named(network.by_part(0.01, 0.01, aov_head=0.1))
     assert float(decay["head.second"][0, OUTCOMES.index("V")].min()) == pytest.approx(0.1)
     assert float(decay["head.second"][0, OUTCOMES.index("R")].max()) == pytest.approx(0.01)
-    rate = network.named(network.by_part(0.5, 1.0))
+    rate = network.named(network.by_part(0.5, 1.0, calendar=3.0))
     assert float(rate["encoder0.qkv"].max()) == 0.5
-    assert float(rate["head.first"].min()) == 1.0
+    assert float(rate["head.first"].min()) == float(rate["head.first"].max()) == 1.0
+    assert float(rate["head.calendar"].min()) == float(rate["head.calendar"].max()) == 3.0
 
 
 def test_threads_of_the_caller_are_given_back() -> None:

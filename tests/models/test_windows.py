@@ -43,7 +43,11 @@ def tiny() -> FirmPanel:
 
 
 IDENTITY = Scaling(
-    low=dict.fromkeys((*OUTCOMES, "Y"), 0.0), span=dict.fromkeys((*OUTCOMES, "Y"), 1.0), weeks=5, oldest=57
+    low=dict.fromkeys((*OUTCOMES, "Y"), 0.0),
+    span=dict.fromkeys((*OUTCOMES, "Y"), 1.0),
+    weeks=5,
+    oldest=57,
+    typical=dict.fromkeys(OUTCOMES, 1.0),
 )
 
 

@@ -29,8 +29,6 @@ class NetworkConfig:
     linear_heads: bool = False
     """Heads of one linear layer on the shared representation alone."""
     dropout: float = 0.0
-    shortcut: float = 1.0
-    """Weight with which a head's shortcut starts: 1 for levels, which go on; 0 for deviations, which pass."""
 
     def __post_init__(self) -> None:
         if self.backbone not in ("transformer", "lstm"):
@@ -67,7 +65,9 @@ class TrainingConfig:
 
     steps: int = 240
     batch: int = 128
-    rate: float = 4e-3
+    rate: float = 1.5e-4
+    calendar_rate: float = 4e-3
+    """Rate of a head's weights on the calendar: few, linear, and a holiday comes but once a year."""
     backbone_share: float = 0.5
     """Rate of the backbone as a share of the heads'."""
     decay: float = 0.01

@@ -16,6 +16,7 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from torch import Tensor
 
 from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
+from cbmt_core.models.neural.baseline import Baseline
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import LossWeights, NetworkConfig, TrainingConfig
 from cbmt_core.models.neural.curve import curve
@@ -65,7 +66,7 @@ class Family:
     def space(self) -> dict[str, Any]:
         low_or_high = CategoricalDistribution([0.3, 1.0])
         space: dict[str, Any] = {
-            "rate": FloatDistribution(1e-3, 8e-3, log=True),
+            "rate": FloatDistribution(5e-5, 1e-3, log=True),
             "backbone_share": FloatDistribution(0.1, 1.0, log=True),
             "layers": CategoricalDistribution([1, 2]),
             "width": CategoricalDistribution([16, 32]),
@@ -81,7 +82,7 @@ class Family:
 
     def default(self) -> dict[str, Any]:
         values: dict[str, Any] = {
-            "rate": 4e-3,
+            "rate": 1.5e-4,
             "backbone_share": 0.5,
             "layers": 2,
             "width": 32,
@@ -132,6 +133,7 @@ class Trained:
     """Networks as a one-step model: each outcome is the mean of the networks that forecast it."""
 
     networks: tuple[tuple[Network, Tensor], ...]
+    scaling: Scaling
 
     def predict(self, windows: Windows) -> npt.NDArray[np.float32]:
         total = np.zeros((len(windows), len(OUTCOMES)), np.float32)
@@ -141,8 +143,9 @@ class Trained:
                 networks, flats = zip(*alike, strict=True)
                 outcomes = networks[0].config.outcomes
                 columns = [OUTCOMES.index(name) for name in outcomes]
-                forecasts = networks[0](torch.stack(flats), Batch.of(windows, outcomes))
-                total[:, columns] += forecasts.sum(0).numpy()
+                baseline = Baseline.of(windows, outcomes, self.scaling)
+                forecasts = networks[0](torch.stack(flats), Batch.of(windows, outcomes, baseline))
+                total[:, columns] += baseline.scaled(forecasts.transpose(1, 2).numpy()).sum(0).T
                 voices[columns] += len(networks)
         return np.asarray(np.minimum(total / np.maximum(voices, 1), CEILING), np.float32)
 
@@ -177,14 +180,15 @@ class FittedNeural:
     @classmethod
     def from_state(cls, state: State) -> Self:
         values = state.values
+        scaling = Scaling(**values["scaling"])
         networks = tuple(
             (Network.from_values(v), torch.from_numpy(np.array(state.arrays[f"network{k}"])))
             for k, v in enumerate(values["networks"])
         )
         return cls(
-            model=Trained(networks),
+            model=Trained(networks, scaling),
             history=History.from_state(State(values["history"], state.arrays)),
-            scaling=Scaling(**values["scaling"]),
+            scaling=scaling,
             record=FitRecord(
                 parameters=values["parameters"],
                 diagnosis=values["diagnosis"],
@@ -233,7 +237,7 @@ class NeuralForecaster:
         seeds = range(seed, seed + max(1, profile.networks // len(family.groups)))
         data = _data(panel, scaling, family)
         (networks,) = _train(family, chosen.parameters, profile, data, scaling, seeds, CHECKS[-1:])
-        return FittedNeural(Trained(networks), History.of(panel).tail(LOOKBACK), scaling, chosen)
+        return FittedNeural(Trained(networks, scaling), History.of(panel).tail(LOOKBACK), scaling, chosen)
 
     def _search(self, family: Family, profile: Profile, panel: FirmPanel, seed: int) -> Found:
         training = validation_split(panel)
@@ -249,7 +253,7 @@ class NeuralForecaster:
             losses: list[list[float]] = [[] for _ in data]
             checks, error = [], np.inf
             for networks in _train(family, choice, trial, data, scaling, [seed], shares, losses):
-                drivers = walk_forward(Trained(networks), history, scaling, horizon)
+                drivers = walk_forward(Trained(networks, scaling), history, scaling, horizon)
                 error = walk_forward_error(panel, training, drivers)
                 checks.append((len(losses[0]), error))
                 if report(error):

@@ -19,7 +19,9 @@ class Truth:
     """What came after n windows."""
 
     targets: Tensor
-    """[K, n] scaled."""
+    """[K, n] relative to the level."""
+    level: Tensor
+    """[K, n] original units."""
     known: Tensor
     """[K, n] 1, or 0 where the target carries no loss."""
     is_birth: Tensor
@@ -38,6 +40,7 @@ class Truth:
         """The windows `rows`, an index of any shape that takes the place of n."""
         return Truth(
             self.targets[:, rows],
+            self.level[:, rows],
             self.known[:, rows],
             self.is_birth[rows],
             self.size[rows],
@@ -56,9 +59,6 @@ class Objective:
     """[G, 1] ω_C"""
     aligned: bool
     """Whether there is any alignment: it takes all three drivers from one network."""
-    low: tuple[float, ...]
-    span: tuple[float, ...]
-    """[K] of the outcomes' scaling."""
     sales_span: float
     observed_size: bool = False
     """Whether the alignment takes the observed size of a cohort already born, instead of the acquisition
@@ -81,8 +81,6 @@ class Objective:
             weights=torch.tensor(each, dtype=torch.float32).t()[..., None],
             alignment=torch.tensor([[w.C] for w in weights], dtype=torch.float32),
             aligned=joint and any(w.C for w in weights),
-            low=tuple(scaling.low[k] for k in outcomes[0]),
-            span=tuple(scaling.span[k] for k in outcomes[0]),
             sales_span=scaling.span["Y"],
             observed_size=observed_size,
         )
@@ -102,9 +100,9 @@ class Objective:
             loss = loss + 0.5 * (missed * pull).sum(1)
             pull = pull * (1.0 / self.sales_span)
             free = truth.is_birth if self.observed_size else 1.0
-            gradient[a] += pull * orders * value * free * self.span[a]
-            gradient[r] += pull * customers * value * self.span[r]
-            gradient[v] += pull * customers * orders * self.span[v]
+            gradient[a] += pull * orders * value * free * truth.level[a]
+            gradient[r] += pull * customers * value * truth.level[r]
+            gradient[v] += pull * customers * orders * truth.level[v]
         return loss, gradient
 
     def implied_sales(self, predicted: Tensor, truth: Truth) -> Tensor:
@@ -117,7 +115,7 @@ class Objective:
 
     def _drivers(self, predicted: Tensor, truth: Truth) -> tuple[Tensor, Tensor, Tensor]:
         """Customers, orders of each, value of an order."""
-        a, r, v = (predicted[k] * self.span[k] + self.low[k] for k in map(self.outcomes.index, "ARV"))
+        a, r, v = ((1.0 + predicted[k]) * truth.level[k] for k in map(self.outcomes.index, "ARV"))
         if self.observed_size:
             a = torch.where(truth.is_birth > 0, a, truth.size)
         return a, truth.is_birth + r, v

@@ -10,6 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from cbmt_core.models.neural.baseline import calendar_size
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig
 from cbmt_core.models.neural.decoder import decoder
@@ -22,8 +23,8 @@ from cbmt_core.models.sequence.windows import N_MONTHS, N_WEEKS_OF_YEAR
 
 __all__ = ["Dimensions", "Network", "positions"]
 
-SHORTCUT_WEEKS = 13
-"""The shortcut of a head starts as the mean of this many last weeks."""
+_SILENT = ("head.third", "head.only", "head.shortcut", "head.calendar")
+"""Matrices that start at zero."""
 SEASON = 0.7
 """Amplitude of the first wave of the year in the embedding of its weeks, before training."""
 
@@ -76,11 +77,8 @@ class Network:
         for name, shape in self.shapes.items():
             if name == "head.only_bias":
                 value = torch.full(shape, 0.5)  # the middle of the range
-            elif name.endswith("bias") or name in ("head.third", "head.only"):
-                value = torch.zeros(shape)  # every head starts as its shortcut
-            elif name == "head.shortcut":
-                value = torch.zeros(shape)
-                value[..., -SHORTCUT_WEEKS:] = self.config.shortcut / SHORTCUT_WEEKS
+            elif name.endswith("bias") or name in _SILENT:
+                value = torch.zeros(shape)  # every head starts with the level itself
             elif name == "entity.week":
                 value = 0.1 * torch.randn(shape, generator=generator) + _harmonics(*shape)
             elif name.startswith("entity."):
@@ -96,7 +94,7 @@ class Network:
         if name.endswith("qkv"):
             return into, into
         if name in ("head.first", "head.history"):  # two halves of one matrix
-            return self.config.width + self.config.lookback, out
+            return self.config.width + self.config.lookback + 1, out
         return into, out
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:
@@ -108,21 +106,26 @@ class Network:
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
-    def by_part(self, backbone: float, heads: float, aov_head: float | None = None) -> Tensor:
-        """A flat vector that holds one value for the backbone, one for the heads, one for the AOV head."""
+    def by_part(
+        self, backbone: float, heads: float, *, aov_head: float | None = None, calendar: float | None = None
+    ) -> Tensor:
+        """A flat vector that holds one value for the backbone and one for the heads, another for that of AOV or
+        for the way from the calendar where told."""
         parts = []
         for name, shape in self.shapes.items():
             value = torch.full(shape, heads if name.startswith("head.") else backbone)
             if name.startswith("head.") and aov_head is not None and "V" in self.config.outcomes:
                 value[self.config.outcomes.index("V")] = aov_head
+            if name == "head.calendar" and calendar is not None:
+                value.fill_(calendar)
             parts.append(value.reshape(-1))
         return torch.cat(parts)
 
     def decayed(self) -> Tensor:
-        """1 where weight decay applies: matrices; the shortcut decays towards where it starts."""
+        """1 where weight decay applies: everything but biases."""
         return torch.cat(
             [
-                torch.full((size,), float(not name.endswith("bias") and name != "head.shortcut"))
+                torch.full((size,), float(not name.endswith("bias")))
                 for name, size in zip(self.shapes, self.sizes, strict=True)
             ]
         )
@@ -156,7 +159,9 @@ class Network:
         if c.linear_heads:
             value, head_back = linear_heads(shared, p)
         else:
-            value, head_back = heads(shared, batch.history.transpose(0, 1).expand(len(x), -1, -1, -1), p)
+            history = batch.history.transpose(0, 1).expand(len(x), -1, -1, -1)
+            calendar = batch.calendar.transpose(0, 1).expand(len(x), -1, -1)
+            value, head_back = heads(shared, history, calendar, p)
 
         def pull(grad: Tensor) -> Tensor:
             g: Gradients = {}
@@ -210,7 +215,9 @@ def _shapes(config: NetworkConfig, dimensions: Dimensions) -> dict[str, tuple[in
         affine("head.first", w, d, (K,))
         affine("head.second", w, w, (K,))
         affine("head.third", 1, w, (K,))
-        shapes |= {"head.history": (K, w, config.lookback), "head.shortcut": (K, 1, config.lookback)}
+        own = config.lookback + 1
+        shapes |= {"head.history": (K, w, own), "head.shortcut": (K, 1, own)}
+        shapes["head.calendar"] = (K, 1, calendar_size(dimensions.week_covariates))
     return shapes
 
 

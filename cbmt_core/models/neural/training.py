@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cbmt_core.models.neural.baseline import Baseline
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig, TrainingConfig
 from cbmt_core.models.neural.dropout import Dropout
@@ -52,15 +53,18 @@ class TrainingSet:
         sequences = Sequences.of(History.of(panel), scaling)
         row, week = sequences.pairs(range(1, panel.n_weeks))
         samples = sequences.samples(row, week)
+        baseline = Baseline.of(samples.windows, outcomes, scaling)
         columns = [OUTCOMES.index(name) for name in outcomes]
+        span = np.array([[scaling.span[name]] for name in outcomes], np.float32)
         truth = Truth(
-            targets=torch.from_numpy(np.ascontiguousarray(samples.targets[:, columns].T)),
+            targets=torch.from_numpy(baseline.relative(samples.targets[:, columns].T)),
+            level=torch.from_numpy(baseline.level * span),
             known=torch.from_numpy(np.ascontiguousarray(samples.known[:, columns].T.astype(np.float32))),
             is_birth=torch.from_numpy(np.ascontiguousarray(samples.windows.is_birth)),
             sales=torch.from_numpy(np.nan_to_num(panel.Y[row, week]).astype(np.float32)),
             size=torch.from_numpy(panel.size[row].astype(np.float32)),
         )
-        return cls(Batch.of(samples.windows, outcomes), truth, sequences.new_id)
+        return cls(Batch.of(samples.windows, outcomes, baseline), truth, sequences.new_id)
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -156,8 +160,12 @@ def minimise(
     pairs = list(zip(networks, configs, strict=True))
     optimiser = AdamW(
         flat,
-        rate=torch.stack([c.rate * n.by_part(c.backbone_share, 1.0) for n, c in pairs]),
-        decay=torch.stack([n.by_part(c.decay, c.decay, c.aov_decay) * n.decayed() for n, c in pairs]),
+        rate=torch.stack(
+            [n.by_part(c.rate * c.backbone_share, c.rate, calendar=c.calendar_rate) for n, c in pairs]
+        ),
+        decay=torch.stack(
+            [n.by_part(c.decay, c.decay, aov_head=c.aov_decay) * n.decayed() for n, c in pairs]
+        ),
     )
     p, done = first.named(flat), 0
     for stop in stops:
