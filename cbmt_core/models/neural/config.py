@@ -76,8 +76,6 @@ class TrainingConfig:
     warm_up: float = 0.1
     """Share of the steps over which the rate rises; it then falls along a cosine."""
     weights: LossWeights = field(default_factory=LossWeights)
-    observed_size: bool = False
-    """Whether the alignment takes the observed size of cohorts already born."""
     emphasis: float = 0.5
     """Mini-batches draw a window with probability proportional to its cohort's size to this power."""
     hidden_share: float = 0.15

@@ -60,8 +60,6 @@ class Family:
     groups: tuple[tuple[str, ...], ...]
     backbone: str = "transformer"
     aligned: bool = False
-    observed_size: bool = False
-    """Whether the alignment takes the observed size of cohorts already born."""
 
     def space(self) -> dict[str, Any]:
         low_or_high = CategoricalDistribution([0.3, 1.0])
@@ -77,7 +75,7 @@ class Family:
         if any(len(group) > 1 for group in self.groups):
             space |= {f"weight_{k}": low_or_high for k in "ARVS"}
         if self.aligned:
-            space["weight_C"] = CategoricalDistribution([0.03, 0.3])
+            space["weight_C"] = CategoricalDistribution([0.1, 0.3, 1.0])
         return space
 
     def default(self) -> dict[str, Any]:
@@ -91,7 +89,7 @@ class Family:
             "emphasis": 1.0,
             **{f"weight_{k}": 1.0 for k in "ARV"},
             "weight_S": 0.3,
-            "weight_C": 0.03,
+            "weight_C": 0.3,
         }
         return {name: values[name] for name in self.space()}
 
@@ -122,7 +120,6 @@ def _configs(family: Family, choice: Choice, profile: Profile) -> tuple[NetworkC
         rate=choice["rate"],
         backbone_share=choice["backbone_share"],
         weights=LossWeights(**weights, C=choice.get("weight_C", 0.0)),
-        observed_size=family.observed_size,
         emphasis=choice["emphasis"],
     )
     return network, training

@@ -60,18 +60,10 @@ class Objective:
     aligned: bool
     """Whether there is any alignment: it takes all three drivers from one network."""
     sales_span: float
-    observed_size: bool = False
-    """Whether the alignment takes the observed size of a cohort already born, instead of the acquisition
-    forecast for the target week: the exact identity, where the paper has a looser link."""
 
     @classmethod
     def of(
-        cls,
-        outcomes: Sequence[tuple[str, ...]],
-        weights: Sequence[LossWeights],
-        scaling: Scaling,
-        *,
-        observed_size: bool = False,
+        cls, outcomes: Sequence[tuple[str, ...]], weights: Sequence[LossWeights], scaling: Scaling
     ) -> Objective:
         """The objective of networks with these outcomes and weights."""
         each = [w.of(names) for names, w in zip(outcomes, weights, strict=True)]
@@ -82,7 +74,6 @@ class Objective:
             alignment=torch.tensor([[w.C] for w in weights], dtype=torch.float32),
             aligned=joint and any(w.C for w in weights),
             sales_span=scaling.span["Y"],
-            observed_size=observed_size,
         )
 
     def __call__(self, predicted: Tensor, truth: Truth) -> tuple[Tensor, Tensor]:
@@ -99,16 +90,17 @@ class Objective:
             pull = missed * self.alignment * (2.0 / B)
             loss = loss + 0.5 * (missed * pull).sum(1)
             pull = pull * (1.0 / self.sales_span)
-            free = truth.is_birth if self.observed_size else 1.0
-            gradient[a] += pull * orders * value * free * truth.level[a]
+            gradient[a] += pull * orders * value * truth.is_birth * truth.level[a]
             gradient[r] += pull * customers * value * truth.level[r]
             gradient[v] += pull * customers * orders * truth.level[v]
         return loss, gradient
 
     def implied_sales(self, predicted: Tensor, truth: Truth) -> Tensor:
-        """Ŷ^aux = Â (1[birth] + R̂) V̂ in original units (Web App. "Auxiliary revenue-alignment regularizer").
+        """Ŷ^aux = n (1[birth] + R̂) V̂ in original units (Web App. "Auxiliary revenue-alignment regularizer").
 
-        Only the span of s_Y matters to L_C: its low cancels in the difference.
+        n is the acquisition forecast Â in the birth week and the observed size of the cohort later, as when
+        sales are composed. The paper takes Â in every week, a looser link: for the left-censored cohort it is off
+        by a factor of fifty. Only the span of s_Y matters to L_C: its low cancels in the difference.
         """
         customers, orders, value = self._drivers(predicted, truth)
         return customers * orders * value
@@ -116,6 +108,4 @@ class Objective:
     def _drivers(self, predicted: Tensor, truth: Truth) -> tuple[Tensor, Tensor, Tensor]:
         """Customers, orders of each, value of an order."""
         a, r, v = ((1.0 + predicted[k]) * truth.level[k] for k in map(self.outcomes.index, "ARV"))
-        if self.observed_size:
-            a = torch.where(truth.is_birth > 0, a, truth.size)
-        return a, truth.is_birth + r, v
+        return torch.where(truth.is_birth > 0, a, truth.size), truth.is_birth + r, v

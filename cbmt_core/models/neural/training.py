@@ -126,10 +126,7 @@ def _train(
     rows = torch.stack([rows + begins[id(run.data)] for run, (rows, _) in zip(runs, drawn, strict=True)], 1)
     cohorts = torch.stack([cohorts for _, cohorts in drawn], 1)
     objective = Objective.of(
-        [run.sizes.outcomes for run in runs],
-        [run.config.weights for run in runs],
-        scaling,
-        observed_size=runs[0].config.observed_size,
+        [run.sizes.outcomes for run in runs], [run.config.weights for run in runs], scaling
     )
 
     def descend(p: Parameters, mask: Mask, step: int) -> tuple[Tensor, Tensor]:

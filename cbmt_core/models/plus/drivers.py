@@ -17,8 +17,8 @@ Floats = npt.NDArray[np.float64]
 
 ANCHOR = "cohort_glm"
 """The structural forecast that all others are measured against."""
-EXPERTS = ("wg_pnbd_e_pp", "seasonal_naive")
-"""Models that know something else: how customers leave, and how the same weeks went last year."""
+EXPERTS = ("wg_pnbd_e_pp", "seasonal_naive", "gls_v3")
+"""Models that know something else: how customers leave, how the same weeks went last year, how hazards age."""
 
 DRIVERS = ("acquisition", "base", "repeat", "aov")
 """Customers acquired; repeat orders of the left-censored cohort; those of the other cohorts; sales an order."""

@@ -1,0 +1,164 @@
+"""Accuracy of every model on an economy of simulated firms at their full size.
+
+    python bench/accuracy.py data/accuracy                  60 firms, all models; goes on where it was stopped
+    python bench/accuracy.py data/accuracy --firms 4        the first four of them
+    python bench/accuracy.py data/accuracy --only-tell      the tables alone
+
+Firms and seed stand fixed here, and are used for nothing but this comparison. Networks get their own search
+(`--profile`), `cbmt_plus` the weights learned from the earlier origins of these firms. With statsforecast and prophet
+installed (see bench/topline.py) the topline models stand beside them. About a minute of one core for each firm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+import warnings
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from importlib.util import find_spec
+from multiprocessing import get_context
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import pandas as pd
+import topline
+from threadpoolctl import threadpool_limits
+
+from cbmt_core import atomic
+from cbmt_core.compose import compose
+from cbmt_core.metrics import FULL, score
+from cbmt_core.models import MODELS, build, load, save
+from cbmt_core.models.contract import CannotFit, FittedForecaster
+from cbmt_core.models.plus import CbmtPlus, inner_forecasts, learn_weights
+from cbmt_core.panel import FirmPanel
+from cbmt_core.simulate import Economy, sample_cohorts
+
+SEED = 606
+FIRMS = 60
+PLUS = "cbmt_plus"
+NETWORKS = ("neural", "direct")
+TOPLINE = tuple(topline.MODELS) if find_spec("statsforecast") and find_spec("prophet") else ()
+
+
+def panel_of(k: int) -> FirmPanel:
+    economy = Economy(firms=FIRMS, seed=SEED)
+    return sample_cohorts(economy, economy.specs()[k]).panel()
+
+
+def judge(panel: FirmPanel, fitted: FittedForecaster) -> dict[str, float]:
+    seen = panel.until(panel.design.origin)
+    composed = compose(seen, fitted.forecast(panel.n_weeks - seen.n_weeks))
+    return {s.outcome: s.smape for s in score(panel, composed, seen.origin) if s.horizon == FULL}
+
+
+def topline_errors(panel: FirmPanel, name: str) -> dict[str, object]:
+    seen = panel.until(panel.design.origin)
+    series = topline.Series(
+        panel.firm, panel.weeks, panel.S, panel.n_weeks - seen.n_weeks, panel.design.country
+    )
+    told = topline.judge(series, name, limit=120)
+    return {"total_sales": told["smape"], "reason": told["reason"], "seconds": told["seconds"]}
+
+
+def do_firm(k: int, folder: Path, profile: str) -> int:
+    """Every model but `cbmt_plus`, and what that needs."""
+    warnings.simplefilter("ignore")
+    logging.disable(logging.WARNING)
+    path = folder / f"firm{k:02d}.json"
+    done: dict[str, dict[str, object]] = json.loads(path.read_text()) if path.exists() else {}
+    panel = panel_of(k)
+    seen = panel.until(panel.design.origin)
+    with threadpool_limits(1):
+        if not (folder / f"inner{k:02d}.parquet").exists():
+            with atomic.replacing(folder / f"inner{k:02d}.parquet") as new:
+                inner_forecasts(seen, seed=1).to_parquet(new)
+        for name, entry in MODELS.items():
+            if name in done or name == PLUS:
+                continue
+            started = process_time()
+            try:
+                options = {"profile": profile} if entry.family in NETWORKS else {}
+                fitted = build(name, **options).fit(seen, seed=1)
+                if name == "cbmt":
+                    save(fitted, folder / f"cbmt{k:02d}")
+                done[name] = {**judge(panel, fitted), "seconds": process_time() - started}
+            except CannotFit as error:
+                done[name] = {"reason": error.reason}
+            atomic.write_text(path, json.dumps(done))
+        for name in TOPLINE:
+            if name not in done:
+                done[name] = topline_errors(panel, name)
+                atomic.write_text(path, json.dumps(done))
+    return k
+
+
+def do_plus(k: int, folder: Path) -> int:
+    warnings.simplefilter("ignore")
+    path = folder / f"firm{k:02d}.json"
+    panel = panel_of(k)
+    seen = panel.until(panel.design.origin)
+    inner = pd.concat([pd.read_parquet(p) for p in sorted(folder.glob("inner*.parquet"))])
+    network = load(folder / f"cbmt{k:02d}")
+    with threadpool_limits(1):
+        fitted = CbmtPlus(weights=learn_weights(inner), network=network).fit(seen, seed=1)
+        errors = judge(panel, fitted)
+    atomic.write_text(path, json.dumps({**json.loads(path.read_text()), PLUS: errors}))
+    return k
+
+
+def tell(folder: Path) -> None:
+    rows = [
+        {"firm": path.stem, "model": model, **errors}
+        for path in sorted(folder.glob("firm*.json"))
+        for model, errors in json.loads(path.read_text()).items()
+    ]
+    wide = pd.DataFrame(rows).set_index(["firm", "model"]).unstack("model")  # noqa: PD010
+    sales = wide["total_sales"].dropna(axis=1, thresh=len(wide)).dropna()
+    drivers = [name for name in ("acquisition", "ropc", "aov", "cohort_sales") if name in wide]
+    table = pd.DataFrame({"mean": sales.mean(), "median": sales.median()})
+    for name in drivers:
+        table[name] = wide[name].mean()
+    table["seconds"] = wide["seconds"].median()
+    for reference in ("cbmt", PLUS):
+        if reference in sales:
+            table[f"{reference}: change %"] = 100 * (sales[reference].mean() / sales.mean() - 1)
+            won = [100 * float((sales[reference] < sales[name]).mean()) for name in sales]
+            table[f"{reference}: firms won %"] = pd.Series(won, sales.columns)
+    print(
+        f"{len(sales)} firms of economy {SEED}, SMAPE; mean and median of total sales, means of the drivers"
+    )
+    print(table.sort_values("mean").round(2).to_string())
+    lost = {name: int(wide["total_sales"][name].isna().sum()) for name in wide["total_sales"]}
+    print("without a forecast:", {name: n for name, n in lost.items() if n} or "none")
+
+
+def follow(what: str, jobs: list[Future[int]]) -> None:
+    for place, job in enumerate(as_completed(jobs), 1):
+        print(f"{what}: {place} of {len(jobs)} (firm {job.result()})", file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="where results are kept")
+    parser.add_argument("--firms", type=int, default=FIRMS, help="so many of the firms [%(default)s]")
+    parser.add_argument("--profile", default="quick", help="how much work networks may be [%(default)s]")
+    parser.add_argument("--workers", type=int, default=2, help="processes side by side [%(default)s]")
+    parser.add_argument("--only-tell", action="store_true", help="run nothing")
+    asked = parser.parse_args()
+    asked.folder.mkdir(parents=True, exist_ok=True)
+    if not asked.only_tell:
+        # An order of no meaning, so that a part of the firms is a fair sample.
+        firms = np.random.default_rng(0).permutation(FIRMS)[: asked.firms]
+        with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
+            follow("models", [pool.submit(do_firm, int(k), asked.folder, asked.profile) for k in firms])
+            follow(PLUS, [pool.submit(do_plus, int(k), asked.folder) for k in firms])
+    tell(asked.folder)
+
+
+if __name__ == "__main__":
+    main()
