@@ -16,7 +16,7 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.models import benchmarks
 from cbmt_pipeline.cli_run import read_new_files, run
 from cbmt_pipeline.progress import Bar, console
-from cbmt_pipeline.project import CONFIG_FILE, Project
+from cbmt_pipeline.project import CONFIG_FILE, PLUS, PLUS_MODEL, Project
 
 __all__ = ["main", "process"]
 
@@ -196,16 +196,22 @@ def status(project: Project) -> None:
         return
     stale = set(project.stale_units())
     missing = project.missing_forecasts()
-    table = Table("firm", "partition", "tables", "benchmarks", "networks", box=None, pad_edge=False)
+    without_plus = set(project.without_plus())
+    columns = ("firm", "partition", "tables", "benchmarks", "networks", PLUS_MODEL)
+    table = Table(*columns, box=None, pad_edge=False)
     for unit in units:
         if unit not in done:
-            table.add_row(unit.name, unit.slug, "not made", "", "")
+            table.add_row(unit.name, unit.slug, "not made", "", "", "")
             continue
         state = "to be made anew" if unit in stale else "up to date"
         there = len(benchmarks()) - len(missing.get(unit, []))
         profiles = Counter(project.network_forecasts(unit).values())
         trained = ", ".join(f"{count} {name}" for name, count in profiles.items())
-        table.add_row(unit.name, unit.slug, state, f"{there} of {len(benchmarks())}", trained or "none")
+        if project.lake.stamp("model_fit", unit, PLUS) is None:
+            plus = "none"
+        else:
+            plus = "to be made anew" if unit in without_plus else "up to date"
+        table.add_row(unit.name, unit.slug, state, f"{there} of {len(benchmarks())}", trained or "none", plus)
     console.print(table)
 
 

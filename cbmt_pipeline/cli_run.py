@@ -16,7 +16,7 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.models import benchmarks, networks
 from cbmt_core.names import Unit
 from cbmt_pipeline.progress import Bar, console, listen
-from cbmt_pipeline.project import Project
+from cbmt_pipeline.project import PLUS_MODEL, Project
 
 if TYPE_CHECKING:
     from cbmt_pipeline.runner import RunOutcome
@@ -97,7 +97,7 @@ def run(
     from cbmt_pipeline.batches import BATCH
     from cbmt_pipeline.runner import run_assets
 
-    known = [*benchmarks(), *([] if no_networks else [*networks(), "cbmt_plus"])]
+    known = [*benchmarks(), *([] if no_networks else [*networks(), PLUS_MODEL])]
     if unknown := sorted(set(only) - set(known)):
         raise click.UsageError(f"no model is called {', '.join(unknown)}; there are: {', '.join(known)}")
     started = time.monotonic()
@@ -139,7 +139,7 @@ def run(
     )
     if not no_networks:
         outcomes += _networks(project, chosen, only, workers, profile, everything)
-        if not only or "cbmt_plus" in only:
+        if not only or PLUS_MODEL in only:
             outcomes += _plus(project, chosen, workers, everything)
     measure = project.lake.units("firm_week") if everything else project.unmeasured_units()
     slugs = [unit.slug for unit in measure if chosen is None or unit.slug in chosen]
@@ -202,7 +202,7 @@ def _plus(project: Project, chosen: set[str] | None, workers: int, everything: b
     outcomes = _stage("earlier origins", project, ["inner_forecast"], inner, workers)
     if inner or not project.lake.has_whole("expert_weight"):
         outcomes.append(run_assets(project, ["expert_weights"]))
-    return outcomes + _stage("cbmt_plus", project, ["plus_forecasts"], slugs(project.without_plus()), workers)
+    return outcomes + _stage(PLUS_MODEL, project, ["plus_forecasts"], slugs(project.without_plus()), workers)
 
 
 def _stage(

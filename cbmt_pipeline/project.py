@@ -32,6 +32,7 @@ NETWORKS = "networks"
 """The lake part that the networks write."""
 PLUS = "plus"
 """The lake part that cbmt_plus writes, which needs a network and weights learned across firms."""
+PLUS_MODEL = "cbmt_plus"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from cbmt_core.names import Unit
 from cbmt_pipeline.assets.forecasts import panel_of, runs_metadata, store_runs
 from cbmt_pipeline.metadata import rows_metadata
 from cbmt_pipeline.partitions import firm_partitions
-from cbmt_pipeline.project import PLUS, SEED
+from cbmt_pipeline.project import PLUS, PLUS_MODEL, SEED
 from cbmt_pipeline.resources import ProjectResource
 
 __all__ = ["expert_weights", "inner_forecast", "plus_forecasts"]
@@ -81,7 +81,7 @@ def plus_forecasts(context: dg.AssetExecutionContext, project: ProjectResource) 
         panel = panel_of(con, here, unit, customers=True).until(design.origin)
         weights = ExpertWeights.from_frame(frame)
         options = {"profile": network.profile, "weights": weights, "network": network.fitted}
-        fit = fit_model("cbmt_plus", panel, SEED, **options)
+        fit = fit_model(PLUS_MODEL, panel, SEED, **options)
         runs = [forecast_fit(fit, panel, design.holdout_weeks)]
         store_runs(con, here, unit, runs, PLUS, here.plus_stamp(unit))
     return dg.MaterializeResult(metadata=runs_metadata(runs))

@@ -10,12 +10,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import optuna
 import pytest
+from materialised import Materialised
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
 from cbmt_core.models import build
 from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.tuning import Choice, Found, Report, Stages, forget, search
+from cbmt_pipeline.assets.networks import neural_forecasts, tuned_models
 
 pytest.importorskip("psycopg", reason="needs the extra [postgres]")
 
@@ -108,3 +111,16 @@ def test_a_network_tuned_in_the_database_is_the_one_tuned_in_memory(database: st
     for other in (again, memory):
         assert other.record == stored.record
         assert other.forecast(20).S.tolist() == stored.forecast(20).S.tolist()
+
+
+def test_the_pipeline_keeps_its_searches_where_the_project_says(database: str, tmp_path: Path) -> None:
+    project = Materialised(tmp_path, Economy(firms=1, scale=0.003, seed=31))
+    with (tmp_path / "cbmt.toml").open("a", encoding="utf-8") as file:
+        file.write(f'\n[networks]\nstorage = "{database}"\n')
+    (unit,) = project.units
+    settings = {"profile": "smoke", "models": ["joint"]}
+    assert project.make([tuned_models, neural_forecasts], unit, tuned_models=settings).success
+    assert f"{unit.name}/joint" in optuna.get_all_study_names(database)
+    assert not [path for path in (tmp_path / "data").rglob("*journal*") if path.is_file()]
+    (weeks,) = project.query("SELECT count(*) FROM forecast_week WHERE model = 'joint'")[0]
+    assert weeks == project.project.design().holdout_weeks
