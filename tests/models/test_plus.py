@@ -10,8 +10,18 @@ from panels import calibration, ordinary, scramble_after
 from cbmt_core.compose import compose
 from cbmt_core.models import build
 from cbmt_core.models.plus import CbmtPlus, ExpertWeights, inner_forecasts, learn_weights
-from cbmt_core.models.plus.drivers import ANCHOR, DRIVERS, EXPERTS, driver_totals, moved, seen_totals
+from cbmt_core.models.plus.drivers import (
+    ANCHOR,
+    DRIVERS,
+    EXPERTS,
+    driver_totals,
+    moved,
+    sales_and_unborn,
+    seen_totals,
+)
 from cbmt_core.models.plus.inner import inner_origins
+from cbmt_core.models.plus.model import SMOOTHED, TOPLINE, TRUST
+from cbmt_core.models.plus.smoothing import Smoothed
 from cbmt_core.models.plus.weights import FEATURES, REACH
 from cbmt_core.panel import FirmPanel
 
@@ -101,6 +111,39 @@ def test_totals_are_those_of_the_composed_forecast(seen: FirmPanel) -> None:
     )
 
 
+def test_sales_and_what_the_unborn_add_to_them_are_those_of_the_composed_forecast(seen: FirmPanel) -> None:
+    forecast = build(ANCHOR).fit(seen, seed=1).forecast(12)
+    sales, unborn = sales_and_unborn(seen, forecast)
+    revenue, old = compose(seen, forecast), len(seen.birth)
+    np.testing.assert_allclose(sales, revenue.S)
+    repeats = np.nansum(revenue.size[old:, None] * forecast.R[old:] * forecast.V[old:], axis=0)
+    np.testing.assert_allclose(unborn * sales, repeats)
+
+
+def test_a_smoothed_series_goes_on_with_its_season_at_its_last_level() -> None:
+    week = np.arange(156)
+    season = 0.3 * np.sin(2 * np.pi * week * 7 / 365.25)
+    level = np.where(week < 60, 6.0, 6.5)
+    series = np.exp(level + season + np.random.default_rng(2).normal(0, 0.02, len(week)))
+    made = Smoothed.of(series[:118])
+    np.testing.assert_allclose(np.log(made.forecast(38)), (level + season)[118:], atol=0.12)
+    back = Smoothed.from_values(made.values())
+    np.testing.assert_array_equal(back.forecast(38), made.forecast(38))
+    louder = Smoothed.of(10 * series[:118])
+    np.testing.assert_allclose(louder.forecast(38), 10 * made.forecast(38), rtol=0.01)
+
+
+@pytest.mark.parametrize("weeks", [8, 40, 80])
+@pytest.mark.parametrize("value", [0.0, 25.0])
+def test_a_series_that_never_moved_stays_where_it_is(weeks: int, value: float) -> None:
+    np.testing.assert_allclose(Smoothed.of(np.full(weeks, value)).forecast(60), value, atol=1e-9)
+
+
+def test_half_a_year_is_not_taken_for_a_season() -> None:
+    rising = np.exp(np.linspace(3, 4, 30))
+    assert np.ptp(Smoothed.of(rising).forecast(52)) == 0
+
+
 def test_a_move_multiplies_each_total_by_as_much(seen: FirmPanel) -> None:
     forecast = build(ANCHOR).fit(seen, seed=1).forecast(12)
     by = dict(zip(DRIVERS, (0.1, -0.2, 0.3, 0.05), strict=True))
@@ -141,5 +184,5 @@ def test_plus_stays_within_reach_of_its_anchor(seen: FirmPanel) -> None:
     fitted = CbmtPlus(profile="smoke", weights=ExpertWeights.none()).fit(seen, seed=2)
     plus, anchor = fitted.forecast(20), fitted.parts[ANCHOR].forecast(20)
     ratio = np.log(plus.A / anchor.A)
-    assert np.abs(ratio).max() <= 0.3 * REACH + 1e-9
+    assert np.abs(ratio).max() <= (TRUST["acquisition"] + SMOOTHED + TOPLINE) * REACH + 1e-9
     assert np.abs(ratio).max() > 0

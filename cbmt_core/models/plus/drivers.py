@@ -11,7 +11,18 @@ import numpy.typing as npt
 from cbmt_core.models.contract import PrimitiveForecast
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
-__all__ = ["ANCHOR", "DRIVERS", "EXPERTS", "FLOOR", "YEAR", "driver_totals", "moved", "seen_totals"]
+__all__ = [
+    "ANCHOR",
+    "DRIVERS",
+    "EXPERTS",
+    "FLOOR",
+    "ORDERS",
+    "YEAR",
+    "driver_totals",
+    "moved",
+    "sales_and_unborn",
+    "seen_totals",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,7 +33,8 @@ EXPERTS = ("wg_pnbd_e_pp", "seasonal_naive", "gls_v3")
 
 DRIVERS = ("acquisition", "base", "repeat", "aov")
 """Customers acquired; repeat orders of the left-censored cohort; those of the other cohorts; sales an order."""
-FLOOR = {"acquisition": 0.5, "base": 0.5, "repeat": 0.5, "aov": 1e-3}
+ORDERS = ("acquisition", "base", "repeat")
+FLOOR = {"acquisition": 0.5, "base": 0.5, "repeat": 0.5, "aov": 1e-3, "sales": 1e-3}
 """Below half an order a week a ratio says nothing."""
 YEAR = 52
 
@@ -39,13 +51,28 @@ class Cohorts(Protocol):
 
 def driver_totals(panel: Cohorts, forecast: PrimitiveForecast) -> dict[str, Floats]:
     """[H] each driver of a forecast from the end of `panel`."""
+    repeats, orders = _orders(panel, forecast)
+    sales = (orders * np.nan_to_num(forecast.V)).sum(axis=0)
+    return _totals(panel, forecast.A, repeats[: len(panel.birth)], orders.sum(axis=0), sales)
+
+
+def sales_and_unborn(panel: Cohorts, forecast: PrimitiveForecast) -> tuple[Floats, Floats]:
+    """[H] sales of a forecast, and the share of them that cohorts yet to be born place as repeat orders."""
+    repeats, orders = _orders(panel, forecast)
+    value = np.nan_to_num(forecast.V)
+    sales = (orders * value).sum(axis=0)
+    unborn = (repeats * value)[len(panel.birth) :].sum(axis=0)
+    return sales, np.divide(unborn, sales, out=np.zeros_like(sales), where=sales > 0)
+
+
+def _orders(panel: Cohorts, forecast: PrimitiveForecast) -> tuple[Floats, Floats]:
+    """[M, H] repeat orders, and all orders, of old and new cohorts."""
     N, H = len(panel.birth), forecast.horizon
     size = np.concatenate([panel.size, forecast.A])[:, None]
     repeats = np.nan_to_num(size * forecast.R)
     orders = repeats.copy()
     orders[N + np.arange(H), np.arange(H)] += forecast.A
-    sales = (orders * np.nan_to_num(forecast.V)).sum(axis=0)
-    return _totals(panel, forecast.A, repeats[:N], orders.sum(axis=0), sales)
+    return repeats, orders
 
 
 def seen_totals(panel: FirmPanel, later: FirmPanel, horizon: int) -> dict[str, Floats]:

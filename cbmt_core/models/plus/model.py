@@ -12,7 +12,16 @@ import numpy.typing as npt
 
 from cbmt_core.models.contract import FitRecord, FittedForecaster, PrimitiveForecast, State
 from cbmt_core.models.neural.forecaster import FittedNeural, NeuralForecaster
-from cbmt_core.models.plus.drivers import ANCHOR, DRIVERS, EXPERTS, driver_totals, moved
+from cbmt_core.models.plus.drivers import (
+    ANCHOR,
+    DRIVERS,
+    EXPERTS,
+    ORDERS,
+    driver_totals,
+    moved,
+    sales_and_unborn,
+)
+from cbmt_core.models.plus.smoothing import Smoothed
 from cbmt_core.models.plus.weights import ExpertWeights, log_ratio
 from cbmt_core.models.registry import build
 from cbmt_core.models.storage import class_name, restore
@@ -25,6 +34,10 @@ NETWORK = "cbmt"
 TRUST = {"acquisition": 0.5, "base": 0.4, "repeat": 0.4, "aov": 0.2}
 """Share of the way from the other experts' forecast to the network's, in logs; chosen on simulated firms other
 than those of any reported comparison."""
+SMOOTHED = 0.4
+"""Share of the way that acquisition then goes to its own smoothed series, ..."""
+TOPLINE = 0.25
+"""... and that orders go to where sales would be those of their own smoothed series; chosen likewise."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +53,8 @@ class FittedPlus:
     cohorts: CohortBase
     parts: dict[str, FittedForecaster]
     """The anchor, every expert, the network."""
+    acquired: Smoothed
+    sales: Smoothed
     weights: ExpertWeights
     record: FitRecord
 
@@ -50,11 +65,21 @@ class FittedPlus:
         told = {driver: totals[ANCHOR][driver] * np.exp(by[driver]) for driver in DRIVERS}
         for driver, trust in TRUST.items():
             by[driver] = by[driver] + trust * log_ratio(totals[NETWORK][driver], told[driver], driver)
+        acquired = totals[ANCHOR]["acquisition"] * np.exp(by["acquisition"])
+        by["acquisition"] = by["acquisition"] + SMOOTHED * log_ratio(
+            self.acquired.forecast(horizon), acquired, "acquisition"
+        )
+        sales, unborn = sales_and_unborn(self.cohorts, moved(self.cohorts, forecasts[ANCHOR], by))
+        # Repeat orders of cohorts yet to be born move with their size and with their rate.
+        step = TOPLINE * log_ratio(self.sales.forecast(horizon), sales, "sales") / (1.0 + unborn)
+        by |= {driver: by[driver] + step for driver in ORDERS}
         return moved(self.cohorts, forecasts[ANCHOR], by)
 
     def state(self) -> State:
         values: dict[str, Any] = {
             "weights": self.weights.values(),
+            "acquired": self.acquired.values(),
+            "sales": self.sales.values(),
             "parts": {},
             "parameters": dict(self.record.parameters),
             "diagnosis": self.record.diagnosis,
@@ -73,6 +98,8 @@ class FittedPlus:
         return cls(
             cohorts=CohortBase(state.arrays["size"], state.arrays["birth"]),
             parts={name: _part(name, state) for name in values["parts"]},
+            acquired=Smoothed.from_values(values["acquired"]),
+            sales=Smoothed.from_values(values["sales"]),
             weights=ExpertWeights.from_values(values["weights"]),
             record=FitRecord(
                 parameters=values["parameters"],
@@ -96,7 +123,8 @@ def _part(name: str, state: State) -> FittedForecaster:
 
 @dataclass(frozen=True)
 class CbmtPlus:
-    """`cohort_glm`'s drivers, corrected as earlier origins taught, then drawn towards the network's.
+    """`cohort_glm`'s drivers, corrected as earlier origins taught, then drawn towards the network's, and towards
+    where acquisition and sales would go by themselves.
 
     The corrections are learned across firms (`weights`, made once for all of them by `learn_weights`); without
     them, as for a firm by itself, the anchor is drawn towards the network alone.
@@ -124,4 +152,11 @@ class CbmtPlus:
             validation_error=network.record.validation_error,
             trials=network.record.trials,
         )
-        return FittedPlus(CohortBase(panel.size.copy(), panel.birth.copy()), parts, weights, record)
+        return FittedPlus(
+            cohorts=CohortBase(panel.size.copy(), panel.birth.copy()),
+            parts=parts,
+            acquired=Smoothed.of(panel.A),
+            sales=Smoothed.of(panel.S),
+            weights=weights,
+            record=record,
+        )
