@@ -25,6 +25,7 @@ from time import process_time
 import numpy as np
 import pandas as pd
 import topline
+from panel_results.document import table
 from threadpoolctl import threadpool_limits
 
 from cbmt_core import atomic
@@ -39,6 +40,8 @@ from cbmt_core.simulate import Economy, sample_cohorts
 SEED = 606
 FIRMS = 60
 PLUS = "cbmt_plus"
+REFERENCES = ("cbmt", PLUS)
+DRIVERS = ("acquisition", "ropc", "aov", "cohort_sales")
 NETWORKS = ("neural", "direct")
 TOPLINE = tuple(topline.MODELS) if find_spec("statsforecast") and find_spec("prophet") else ()
 
@@ -116,23 +119,32 @@ def tell(folder: Path) -> None:
         for model, errors in json.loads(path.read_text()).items()
     ]
     wide = pd.DataFrame(rows).set_index(["firm", "model"]).unstack("model")  # noqa: PD010
-    sales = wide["total_sales"].dropna(axis=1, thresh=len(wide)).dropna()
-    drivers = [name for name in ("acquisition", "ropc", "aov", "cohort_sales") if name in wide]
-    table = pd.DataFrame({"mean": sales.mean(), "median": sales.median()})
-    for name in drivers:
-        table[name] = wide[name].mean()
-    table["seconds"] = wide["seconds"].median()
-    for reference in ("cbmt", PLUS):
-        if reference in sales:
-            table[f"{reference}: change %"] = 100 * (sales[reference].mean() / sales.mean() - 1)
-            won = [100 * float((sales[reference] < sales[name]).mean()) for name in sales]
-            table[f"{reference}: firms won %"] = pd.Series(won, sales.columns)
-    print(
-        f"{len(sales)} firms of economy {SEED}, SMAPE; mean and median of total sales, means of the drivers"
-    )
-    print(table.sort_values("mean").round(2).to_string())
-    lost = {name: int(wide["total_sales"][name].isna().sum()) for name in wide["total_sales"]}
-    print("without a forecast:", {name: n for name, n in lost.items() if n} or "none")
+    sales = wide["total_sales"].dropna(axis=1)
+    lines = []
+    for name in sales.mean().sort_values().index:
+        drivers = [_figure(wide[outcome][name].mean()) for outcome in DRIVERS]
+        pairs = [_pair(sales[reference], sales[name]) for reference in REFERENCES if reference in sales]
+        mean = f"{sales[name].mean():.2f} ({sales[name].median():.2f})"
+        seconds = _figure(wide["seconds"][name].median())
+        lines.append([f"`{name}`", mean, *drivers, *pairs, seconds])
+    print(f"{len(sales)} firms of economy {SEED}, SMAPE of the holdout:\n")
+    header = ["model", "total sales: mean (median)", *DRIVERS]
+    header += [f"`{name}` against it: mean, firms won" for name in REFERENCES if name in sales]
+    print(table([*header, "median core-seconds"], lines))
+    lost = wide["total_sales"].isna().sum()
+    print("\nwithout a forecast:", {str(k): int(n) for k, n in lost.items() if n} or "none")
+
+
+def _figure(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.2f}"
+
+
+def _pair(reference: pd.Series, other: pd.Series) -> str:
+    """By how much the reference's mean is above (+) or below (-) the other's, and the firms it wins from it."""
+    if reference.name == other.name:
+        return ""
+    change = 100 * (reference.mean() / other.mean() - 1)
+    return f"{change:+.1f} %, {100 * (reference < other).mean():.0f} %"
 
 
 def follow(what: str, jobs: list[Future[int]]) -> None:
