@@ -53,8 +53,9 @@ class FittedPlus:
     cohorts: CohortBase
     parts: dict[str, FittedForecaster]
     """The anchor, every expert, the network."""
-    acquired: Smoothed
-    sales: Smoothed
+    acquired: Smoothed | None
+    sales: Smoothed | None
+    """Acquisition and sales by themselves; None of a history too short for that."""
     weights: ExpertWeights
     record: FitRecord
 
@@ -65,6 +66,8 @@ class FittedPlus:
         told = {driver: totals[ANCHOR][driver] * np.exp(by[driver]) for driver in DRIVERS}
         for driver, trust in TRUST.items():
             by[driver] = by[driver] + trust * log_ratio(totals[NETWORK][driver], told[driver], driver)
+        if self.acquired is None or self.sales is None:
+            return moved(self.cohorts, forecasts[ANCHOR], by)
         acquired = totals[ANCHOR]["acquisition"] * np.exp(by["acquisition"])
         by["acquisition"] = by["acquisition"] + SMOOTHED * log_ratio(
             self.acquired.forecast(horizon), acquired, "acquisition"
@@ -78,8 +81,8 @@ class FittedPlus:
     def state(self) -> State:
         values: dict[str, Any] = {
             "weights": self.weights.values(),
-            "acquired": self.acquired.values(),
-            "sales": self.sales.values(),
+            "acquired": self.acquired and self.acquired.values(),
+            "sales": self.sales and self.sales.values(),
             "parts": {},
             "parameters": dict(self.record.parameters),
             "diagnosis": self.record.diagnosis,
@@ -98,8 +101,8 @@ class FittedPlus:
         return cls(
             cohorts=CohortBase(state.arrays["size"], state.arrays["birth"]),
             parts={name: _part(name, state) for name in values["parts"]},
-            acquired=Smoothed.from_values(values["acquired"]),
-            sales=Smoothed.from_values(values["sales"]),
+            acquired=_smoothed(values["acquired"]),
+            sales=_smoothed(values["sales"]),
             weights=ExpertWeights.from_values(values["weights"]),
             record=FitRecord(
                 parameters=values["parameters"],
@@ -107,6 +110,10 @@ class FittedPlus:
                 validation_error=values["validation_error"],
             ),
         )
+
+
+def _smoothed(values: dict[str, Any] | None) -> Smoothed | None:
+    return Smoothed.from_values(values) if values else None
 
 
 def _drivers(forecast: Any) -> PrimitiveForecast:

@@ -19,6 +19,8 @@ WAVES = 3
 PENALTY = 3.0
 """On squared waves of log values, against one for each week's squared error."""
 YEAR = 365.25 / 7
+MIN_WEEKS = round(2 * YEAR)
+"""A season seen once cannot be told from a trend, and without a season a level says little of the year ahead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,13 +32,14 @@ class Smoothed:
     waves: Floats
 
     @classmethod
-    def of(cls, values: Floats) -> Self:
+    def of(cls, values: Floats) -> Self | None:
+        """Of a series of `MIN_WEEKS` or more; nothing of a shorter one."""
+        if len(values) < MIN_WEEKS:
+            return None
         log = np.log1p(np.maximum(values, 0.0))
-        mean, shape = log.mean(), _waves(np.arange(len(log)))
-        # A season needs a year to be told from a trend.
-        seen = shape if len(log) >= YEAR else np.zeros_like(shape)
-        gram = seen.T @ seen + PENALTY * np.eye(seen.shape[1])
-        waves = np.linalg.solve(gram, seen.T @ (log - mean))
+        shape = _waves(np.arange(len(log)))
+        gram = shape.T @ shape + PENALTY * np.eye(shape.shape[1])
+        waves = np.linalg.solve(gram, shape.T @ (log - log.mean()))
         rest = log - shape @ waves
         if np.ptp(rest) == 0:
             return cls(len(log), float(rest[-1]), waves)
