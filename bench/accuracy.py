@@ -5,7 +5,7 @@
     python bench/accuracy.py data/accuracy --only-tell      the tables alone
 
 Firms and seed stand fixed here, and are used for nothing but this comparison. Networks get their own search
-(`--profile`), `cbmt_plus` the weights learned from the earlier origins of these firms. With statsforecast and prophet
+(`--profile`), `cbmt_plus` the priors learned from the calibration weeks of these firms. With statsforecast and prophet
 installed (see bench/topline.py) the topline models stand beside them. About a minute of one core for each firm.
 """
 
@@ -33,7 +33,7 @@ from cbmt_core.compose import compose
 from cbmt_core.metrics import FULL, score
 from cbmt_core.models import MODELS, build, load, save
 from cbmt_core.models.contract import CannotFit, FittedForecaster
-from cbmt_core.models.plus import CbmtPlus, inner_forecasts, learn_weights
+from cbmt_core.models.plus import CbmtPlus, PathPriors, learn_priors, weekly_series
 from cbmt_core.panel import FirmPanel
 from cbmt_core.simulate import Economy, sample_cohorts
 
@@ -43,6 +43,7 @@ PLUS = "cbmt_plus"
 REFERENCES = ("cbmt", PLUS)
 DRIVERS = ("acquisition", "ropc", "aov", "cohort_sales")
 NETWORKS = ("neural", "direct")
+PRIORS = "priors.parquet"
 TOPLINE = tuple(topline.MODELS) if find_spec("statsforecast") and find_spec("prophet") else ()
 
 
@@ -75,9 +76,9 @@ def do_firm(k: int, folder: Path, profile: str) -> int:
     panel = panel_of(k)
     seen = panel.until(panel.design.origin)
     with threadpool_limits(1):
-        if not (folder / f"inner{k:02d}.parquet").exists():
-            with atomic.replacing(folder / f"inner{k:02d}.parquet") as new:
-                inner_forecasts(seen, seed=1).to_parquet(new)
+        if not (folder / f"series{k:02d}.parquet").exists():
+            with atomic.replacing(folder / f"series{k:02d}.parquet") as new:
+                weekly_series(seen, seed=1).to_parquet(new)
         for name, entry in MODELS.items():
             if name in done or name == PLUS:
                 continue
@@ -98,15 +99,28 @@ def do_firm(k: int, folder: Path, profile: str) -> int:
     return k
 
 
+def learn(folder: Path) -> None:
+    """The priors of `cbmt_plus`, from the calibration of all firms done so far."""
+    series = pd.concat([pd.read_parquet(path) for path in sorted(folder.glob("series*.parquet"))])
+    with threadpool_limits(1):
+        priors = learn_priors(series, Economy(firms=FIRMS, seed=SEED).design.country, say_step)
+    priors.frame().to_parquet(folder / PRIORS)
+
+
+def say_step(step: int, steps: int) -> None:
+    if step % 20 == 0:
+        print(f"priors: step {step} of {steps}", file=sys.stderr, flush=True)
+
+
 def do_plus(k: int, folder: Path) -> int:
     warnings.simplefilter("ignore")
     path = folder / f"firm{k:02d}.json"
     panel = panel_of(k)
     seen = panel.until(panel.design.origin)
-    inner = pd.concat([pd.read_parquet(p) for p in sorted(folder.glob("inner*.parquet"))])
+    priors = PathPriors.from_frame(pd.read_parquet(folder / PRIORS), panel.design.country)
     network = load(folder / f"cbmt{k:02d}")
     with threadpool_limits(1):
-        fitted = CbmtPlus(weights=learn_weights(inner), network=network).fit(seen, seed=1)
+        fitted = CbmtPlus(priors=priors, network=network).fit(seen, seed=1)
         errors = judge(panel, fitted)
     atomic.write_text(path, json.dumps({**json.loads(path.read_text()), PLUS: errors}))
     return k
@@ -168,6 +182,7 @@ def main() -> None:
         firms = np.random.default_rng(0).permutation(FIRMS)[: asked.firms]
         with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
             follow("models", [pool.submit(do_firm, int(k), asked.folder, asked.profile) for k in firms])
+            learn(asked.folder)
             follow(PLUS, [pool.submit(do_plus, int(k), asked.folder) for k in firms])
     tell(asked.folder)
 

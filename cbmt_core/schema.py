@@ -236,39 +236,45 @@ _ALL = (
         native=False,
     ),
     Table(
-        "inner_forecast",
-        "Forecasts from origins inside the calibration, beside what then happened: what cbmt_plus learns from.",
-        ("firm", "model", "origin", "driver", "week"),
+        "weekly_series",
+        "What cbmt_plus learns from: logs of the drivers without their cohorts' ageing, and of sales.",
+        ("firm", "series", "week"),
         (
             FIRM,
-            MODEL,
-            ORIGIN,
             Column(
-                "driver",
+                "series",
                 "VARCHAR",
-                "acquisition; base or repeat: repeat orders of the left-censored or the other cohorts alive at "
-                "the origin; aov",
+                "acquisition; repeat or aov: repeat orders or sales relative to what the cohorts' tenure and level "
+                "let expect; sales",
             ),
             WEEK,
-            Column("horizon", "INTEGER", "weeks after the origin, from 1"),
-            Column("actual", "DOUBLE", "what happened"),
-            Column("forecast", "DOUBLE", "what the model said"),
+            Column("value", "DOUBLE", "log of the series, half an order added"),
+            Column("noise", "DOUBLE", "variance of `value` that comes of counting few orders alone"),
         ),
     ),
     Table(
-        "expert_weight",
-        "How cbmt_plus corrects cohort_glm's drivers, learned from inner_forecast over all firms.",
-        ("driver", "feature"),
+        "path_prior",
+        "How weekly series of firms move, learned from weekly_series over all firms: the prior of cbmt_plus.",
+        ("scope", "series", "parameter", "part"),
         (
-            Column("driver", "VARCHAR", "driver that is corrected, as in inner_forecast"),
+            Column("scope", "VARCHAR", "drivers or sales: the series that are forecast together"),
             Column(
-                "feature",
-                "VARCHAR",
-                "constant, horizon (in years), or the log ratio of an expert to cohort_glm in a driver, by "
-                "itself or times the horizon",
+                "series", "VARCHAR", "as in weekly_series; empty for what the scope's series have in common"
             ),
-            Column("weight", "DOUBLE", "log points for each unit of the feature"),
-            Column("firms", "BIGINT", "firms the weights were learned from"),
+            Column(
+                "parameter",
+                "VARCHAR",
+                "sd or mean: spread or average over firms; shared: how far a move goes with the firm's other series; "
+                "memory: weeks over which a move fades; weight: size of a week's effects relative to others'",
+            ),
+            Column(
+                "part",
+                "VARCHAR",
+                "trend (a year's), calendar, slow, walk (a week's), brief, white, or a wave of the year, a holiday, "
+                "or the week before one",
+            ),
+            Column("value", "DOUBLE", "in log points, weeks or as a share"),
+            Column("firms", "BIGINT", "firms it was learned from"),
         ),
         partitioned=False,
     ),

@@ -35,17 +35,9 @@ EVALUATION = (
 
 
 def read_new_files(project: Project) -> None:
-    from cbmt_pipeline.runner import run_assets
-
     before = {entry.stem for entry in project.intake.ledger()}
     _ = project.config
-    with Bar("reading source files", 1) as bar:
-        listen(bar.hear)
-        try:
-            outcome = run_assets(project, ["intake"])
-            bar.advance("")
-        finally:
-            listen(None)
+    outcome = _across_firms("reading source files", project, "intake")
     ledger = project.intake.ledger()
     read = [entry for entry in ledger if entry.stem not in before]
     for entry in read[:20]:
@@ -190,19 +182,33 @@ def _networks(
 
 
 def _plus(project: Project, chosen: set[str] | None, workers: int, everything: bool) -> list[RunOutcome]:
-    """cbmt_plus of the firms that have a network: weights are learned from all firms before any of them."""
-    from cbmt_pipeline.runner import run_assets
+    """cbmt_plus of the firms that have a network: priors are learned from all firms before any of them."""
+    from cbmt_pipeline.batches import BATCH
 
     def slugs(units: Sequence[Unit]) -> list[str]:
         return [unit.slug for unit in units if chosen is None or unit.slug in chosen]
 
     if not any(project.network_forecasts(unit).get("cbmt") for unit in project.lake.units("firm_week")):
         return []
-    inner = slugs(project.lake.units("firm_week") if everything else project.without_inner_forecasts())
-    outcomes = _stage("earlier origins", project, ["inner_forecast"], inner, workers)
-    if inner or not project.lake.has_whole("expert_weight"):
-        outcomes.append(run_assets(project, ["expert_weights"]))
+    series = slugs(project.lake.units("firm_week") if everything else project.without_weekly_series())
+    outcomes = _stage("weekly series", project, ["weekly_series"], series, workers, batch=BATCH)
+    if series or not project.lake.has_whole("path_prior"):
+        outcomes.append(_across_firms("priors of cbmt_plus", project, "path_priors"))
     return outcomes + _stage(PLUS_MODEL, project, ["plus_forecasts"], slugs(project.without_plus()), workers)
+
+
+def _across_firms(title: str, project: Project, asset: str) -> RunOutcome:
+    """Materialise an asset that is not partitioned behind a bar."""
+    from cbmt_pipeline.runner import run_assets
+
+    with Bar(title, 1) as bar:
+        listen(bar.hear)
+        try:
+            outcome = run_assets(project, [asset])
+            bar.advance("")
+        finally:
+            listen(None)
+    return outcome
 
 
 def _stage(

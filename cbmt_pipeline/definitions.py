@@ -16,7 +16,7 @@ from cbmt_pipeline.assets.firm_data import firm_data
 from cbmt_pipeline.assets.forecasts import benchmark_forecasts
 from cbmt_pipeline.assets.intake import intake
 from cbmt_pipeline.assets.networks import neural_forecasts, tuned_models
-from cbmt_pipeline.assets.plus import expert_weights, inner_forecast, plus_forecasts
+from cbmt_pipeline.assets.plus import path_priors, plus_forecasts, weekly_series
 from cbmt_pipeline.assets.report import report
 from cbmt_pipeline.assets.warehouse import warehouse
 from cbmt_pipeline.automation import firms_sensor, new_files_sensor, read_new_files, refresh_firms
@@ -29,8 +29,8 @@ defs = dg.Definitions(
         benchmark_forecasts,
         tuned_models,
         neural_forecasts,
-        inner_forecast,
-        expert_weights,
+        weekly_series,
+        path_priors,
         plus_forecasts,
         accuracy,
         bridge,

@@ -163,22 +163,22 @@ class Project:
         }
 
     def plus_stamp(self, unit: Unit) -> Stamp:
-        """The stamp of cbmt_plus: of the unit's tables, its cbmt network and the weights learned across firms."""
-        weights = self.lake.whole_path("expert_weight")
-        made = hashlib.sha256(weights.read_bytes() if weights.exists() else b"")
+        """The stamp of cbmt_plus: of the unit's tables, its cbmt network and the priors learned across firms."""
+        priors = self.lake.whole_path("path_prior")
+        made = hashlib.sha256(priors.read_bytes() if priors.exists() else b"")
         made.update(repr(made_from(self.model_folder(unit, "cbmt"))).encode())
         return replace(self.forecast_stamp(unit, SEED), config=made.hexdigest()[:16])
 
-    def without_inner_forecasts(self) -> list[Unit]:
-        """Units with tables whose forecasts from earlier origins are missing or of other tables or code."""
+    def without_weekly_series(self) -> list[Unit]:
+        """Units with tables whose weekly series are missing or of other tables or code."""
         return [
             unit
             for unit in self.lake.units("firm_week")
-            if self.lake.stamp("inner_forecast", unit) != self.forecast_stamp(unit, SEED)
+            if self.lake.stamp("weekly_series", unit) != self.forecast_stamp(unit, SEED)
         ]
 
     def without_plus(self) -> list[Unit]:
-        """Units with a cbmt network whose cbmt_plus is missing, or was made from other weights or network."""
+        """Units with a cbmt network whose cbmt_plus is missing, or was made from other priors or another network."""
         return [
             unit
             for unit in self.lake.units("firm_week")

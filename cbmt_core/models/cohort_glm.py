@@ -117,6 +117,27 @@ class FittedCohortGlm:
 
         return PrimitiveForecast(A=self._acquired(0), R=cells("R"), V=cells("V"))
 
+    def cohorts_alone(self, horizon: int = 0) -> tuple[Floats, Floats]:
+        """R and V as if every week were alike: what tenure and levels say, without calendar and week shocks.
+
+        Of the panel's own cohorts and weeks, or of the `horizon` weeks after it as `forecast` has them.
+        """
+        if horizon:
+            tenure = CohortGrid.after(self.birth, self.n_weeks, horizon).tenure
+        else:
+            tenure = np.arange(self.n_weeks) - self.birth[:, None]
+        recent = np.arange(self.n_weeks) >= self.n_weeks - ANCHOR
+
+        def cells(name: str) -> Floats:
+            d = self.drivers[name]
+            known = d.level[:, None] + (d.anchor[:, None] if horizon else recent * d.anchor[:, None])
+            unborn = np.full((horizon, known.shape[1]), d.new_level)
+            level = d.calendar[0] + np.concatenate([known, unborn])
+            log_mean = self._tenure_effect(name, tenure, horizon) + level
+            return np.where(tenure >= 0, np.exp(log_mean), np.nan)
+
+        return cells("R"), cells("V")
+
     def _weeks(self, name: str, horizon: int) -> tuple[Floats, Floats]:
         """Trend and log effect of the panel's weeks and the `horizon` weeks after it."""
         d = self.drivers[name]
@@ -128,13 +149,16 @@ class FittedCohortGlm:
         return np.asarray(np.exp(np.minimum(self._weeks("A", horizon)[1] + d.level[0], d.ceiling)))
 
     def _cells(self, name: str, tenure: Ints, level: Floats, horizon: int) -> Floats:
-        d = self.drivers[name]
-        trend, effect = (x[-tenure.shape[1] :] for x in self._weeks(name, horizon))
+        effect = self._weeks(name, horizon)[1][-tenure.shape[1] :]
+        log_mean = self._tenure_effect(name, tenure, horizon) + effect + level
+        return np.asarray(np.exp(np.minimum(log_mean, self.drivers[name].ceiling)))
+
+    def _tenure_effect(self, name: str, tenure: Ints, horizon: int) -> Floats:
+        trend = self._weeks(name, horizon)[0][-tenure.shape[1] :]
         censored = np.zeros(len(tenure), dtype=bool)
         censored[: len(self.birth)] = self.birth == LEFT_CENSORED
         features, _ = tenure_features(np.maximum(tenure, 0), censored[:, None], trend)
-        log_mean = features @ d.tenure + effect + level
-        return np.asarray(np.exp(np.minimum(log_mean, d.ceiling)))
+        return np.asarray(features @ self.drivers[name].tenure)
 
     def state(self) -> State:
         values: dict[str, Any] = {

@@ -16,6 +16,7 @@ __all__ = [
     "ShockDesign",
     "fit_log_linear",
     "fit_poisson",
+    "season_waves",
     "tenure_features",
 ]
 
@@ -52,9 +53,9 @@ class CalendarDesign:
         ahead = np.arange(n_weeks + horizon) - (n_weeks - 1.0)
         faded = self.trend_memory * -np.expm1(-np.maximum(ahead, 0.0) / self.trend_memory)
         trend = np.where(ahead > 0, faded, ahead) / 52.0
-        angle = _season_angle(calendar)
-        waves = [f(k * angle) for k in range(1, HARMONICS + 1) for f in (np.sin, np.cos)]
-        return np.column_stack([np.ones(len(calendar)), trend, *waves, calendar.holiday])
+        return np.column_stack(
+            [np.ones(len(calendar)), trend, season_waves(calendar, HARMONICS), calendar.holiday]
+        )
 
     def prior_sd(self, columns: int) -> Floats:
         waves = [self.season_sd / k for k in range(1, HARMONICS + 1) for _ in range(2)]
@@ -66,11 +67,12 @@ class CalendarDesign:
         return np.repeat([0, 1, 2], [2, 2 * HARMONICS, columns - 2 - 2 * HARMONICS])
 
 
-def _season_angle(calendar: Calendar) -> Floats:
-    """Position of the week's Wednesday in its year, as an angle."""
+def season_waves(calendar: Calendar, count: int) -> Floats:
+    """[T, 2 count] sine and cosine of `count` waves of the year, at each week's Wednesday."""
     wednesday = calendar.weeks + 3
     day = (wednesday - wednesday.astype("datetime64[Y]")).astype(float)
-    return np.asarray(2 * np.pi * day / 365.25)
+    angle = 2 * np.pi * day / 365.25
+    return np.column_stack([f(k * angle) for k in range(1, count + 1) for f in (np.sin, np.cos)])
 
 
 def tenure_features(tenure: Ints, censored: npt.NDArray[np.bool_], trend: Floats) -> tuple[Floats, Floats]:

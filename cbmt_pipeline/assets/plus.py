@@ -1,4 +1,6 @@
-"""`cbmt_plus`: forecasts from earlier origins of each firm, weights learned across firms, forecasts of each firm."""
+"""`cbmt_plus`: weekly series of each firm, priors of their paths learned across firms, forecasts of each firm."""
+
+from collections.abc import Iterator
 
 import dagster as dg
 from threadpoolctl import threadpool_limits
@@ -9,61 +11,86 @@ from cbmt_core.fits import fit_model, load_fit
 from cbmt_core.forecasting import forecast_fit
 from cbmt_core.names import Unit
 from cbmt_pipeline.assets.forecasts import panel_of, runs_metadata, store_runs
+from cbmt_pipeline.batches import BATCH, for_each_firm
 from cbmt_pipeline.metadata import rows_metadata
 from cbmt_pipeline.partitions import firm_partitions
+from cbmt_pipeline.progress import tell
 from cbmt_pipeline.project import PLUS, PLUS_MODEL, SEED
 from cbmt_pipeline.resources import ProjectResource
 
-__all__ = ["expert_weights", "inner_forecast", "plus_forecasts"]
+__all__ = ["path_priors", "plus_forecasts", "weekly_series"]
 
 # The model is imported where it runs: Torch takes seconds, and whoever only lists the assets needs none of it.
 
 
+@dg.multi_asset(
+    specs=[
+        dg.AssetSpec(
+            "weekly_series",
+            deps=["cohort_week"],
+            group_name="forecasts",
+            kinds={"python", "parquet"},
+            description="Logs of the drivers without their cohorts' ageing, and of sales, week by week.",
+            skippable=True,
+        )
+    ],
+    partitions_def=firm_partitions,
+    backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=BATCH),
+)
+def weekly_series(
+    context: dg.AssetExecutionContext, project: ProjectResource
+) -> Iterator[dg.MaterializeResult]:
+    from cbmt_core.models.plus import weekly_series as series_of_panel
+
+    here = project.open()
+    origin = here.design().origin
+
+    def make(unit: Unit) -> None:
+        with duck.connect(here.spill, threads=1) as con, threadpool_limits(1):
+            panel = panel_of(con, here, unit, customers=False).until(origin)
+            con.register("made", series_of_panel(panel, seed=SEED))
+            rows = here.lake.write(con, "weekly_series", unit, "made", here.forecast_stamp(unit, SEED))
+        context.log_event(
+            dg.AssetMaterialization(
+                "weekly_series", partition=unit.slug, metadata=rows_metadata({"weekly_series": rows})
+            )
+        )
+
+    for_each_firm(context, make)
+    yield from ()  # Every firm was recorded one by one above; there is no other output.
+
+
 @dg.asset(
-    deps=["transactions", "cohort_week"],
+    deps=["weekly_series"],
+    group_name="forecasts",
+    kinds={"python", "torch", "duckdb"},
+    description="How weekly series of firms move, learned from all of them: the prior of cbmt_plus.",
+)
+def path_priors(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
+    from cbmt_core.models.plus import learn_priors
+
+    here = project.open()
+    with duck.connect(here.spill) as con, threadpool_limits(1):
+        series = con.execute(f"FROM {here.lake.glob('weekly_series')}").df()
+        priors = learn_priors(
+            series,
+            here.design().country,
+            lambda step, steps: tell("", f"step {step} of {steps}", step / steps),
+        )
+        con.register("made", priors.frame())
+        rows = here.lake.write_whole(con, "path_prior", "made", here.evaluation_stamp())
+    return dg.MaterializeResult(metadata={"firms": priors.firms, **rows_metadata({"path_prior": rows})})
+
+
+@dg.asset(
+    deps=["neural_forecasts", path_priors],
     partitions_def=firm_partitions,
     group_name="forecasts",
     kinds={"python", "parquet"},
-    description="Forecasts of quick models from origins inside the calibration, beside what then happened.",
-)
-def inner_forecast(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
-    from cbmt_core.models.plus import inner_forecasts
-
-    here = project.open()
-    unit = Unit.from_slug(context.partition_key)
-    with duck.connect(here.spill, threads=1) as con, threadpool_limits(1):
-        panel = panel_of(con, here, unit, customers=True).until(here.design().origin)
-        con.register("made", inner_forecasts(panel, seed=SEED))
-        rows = here.lake.write(con, "inner_forecast", unit, "made", here.forecast_stamp(unit, SEED))
-    return dg.MaterializeResult(metadata=rows_metadata({"inner_forecast": rows}))
-
-
-@dg.asset(
-    deps=[inner_forecast],
-    group_name="forecasts",
-    kinds={"python", "duckdb"},
-    description="How far cbmt_plus follows each expert, learned from the inner forecasts of all firms.",
-)
-def expert_weights(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
-    from cbmt_core.models.plus import learn_weights
-
-    here = project.open()
-    with duck.connect(here.spill) as con:
-        weights = learn_weights(con.execute(f"FROM {here.lake.glob('inner_forecast')}").df())
-        con.register("made", weights.frame())
-        rows = here.lake.write_whole(con, "expert_weight", "made", here.evaluation_stamp())
-    return dg.MaterializeResult(metadata={"firms": weights.firms, **rows_metadata({"expert_weight": rows})})
-
-
-@dg.asset(
-    deps=["neural_forecasts", "transactions", expert_weights],
-    partitions_def=firm_partitions,
-    group_name="forecasts",
-    kinds={"python", "parquet"},
-    description="Holdout forecasts by cbmt_plus: cohort_glm corrected as the weights say, and the cbmt network.",
+    description="Holdout forecasts by cbmt_plus: cohorts, paths under the learned priors, and the cbmt network.",
 )
 def plus_forecasts(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
-    from cbmt_core.models.plus import ExpertWeights
+    from cbmt_core.models.plus import PathPriors
 
     here = project.open()
     unit = Unit.from_slug(context.partition_key)
@@ -73,14 +100,14 @@ def plus_forecasts(context: dg.AssetExecutionContext, project: ProjectResource) 
             unit.name,
             "no cbmt was trained on its present data; materialise tuned_models and neural_forecasts",
         )
-    if not here.lake.has_whole("expert_weight"):
-        raise CbmtError("nothing was learned across firms yet; materialise expert_weights first")
+    if not here.lake.has_whole("path_prior"):
+        raise CbmtError("nothing was learned across firms yet; materialise path_priors first")
     network = load_fit(here.model_folder(unit, "cbmt"))
     with duck.connect(here.spill, threads=1) as con, threadpool_limits(1):
-        frame = con.execute(f"FROM {here.lake.whole('expert_weight')}").df()
-        panel = panel_of(con, here, unit, customers=True).until(design.origin)
-        weights = ExpertWeights.from_frame(frame)
-        options = {"profile": network.profile, "weights": weights, "network": network.fitted}
+        frame = con.execute(f"FROM {here.lake.whole('path_prior')}").df()
+        panel = panel_of(con, here, unit, customers=False).until(design.origin)
+        priors = PathPriors.from_frame(frame, design.country)
+        options = {"profile": network.profile, "priors": priors, "network": network.fitted}
         fit = fit_model(PLUS_MODEL, panel, SEED, **options)
         runs = [forecast_fit(fit, panel, design.holdout_weeks)]
         store_runs(con, here, unit, runs, PLUS, here.plus_stamp(unit))

@@ -25,9 +25,9 @@ def test_the_graph_is_the_one_written_here() -> None:
         "benchmark_forecasts": ["cohort_week", "transactions"],
         "tuned_models": ["cohort_week"],
         "neural_forecasts": ["tuned_models"],
-        "inner_forecast": ["cohort_week", "transactions"],
-        "expert_weights": ["inner_forecast"],
-        "plus_forecasts": ["expert_weights", "neural_forecasts", "transactions"],
+        "weekly_series": ["cohort_week"],
+        "path_priors": ["weekly_series"],
+        "plus_forecasts": ["neural_forecasts", "path_priors"],
         "accuracy": [
             "benchmark_forecasts",
             "cohort_week",
@@ -74,7 +74,15 @@ def test_the_graph_is_the_one_written_here() -> None:
 
 def test_firm_tables_are_partitioned_by_firm_and_batched() -> None:
     graph = defs.resolve_asset_graph()
-    for table in ("transactions", "quarantine", "cohort_week", "firm_week", "firm", "firm_measures"):
+    for table in (
+        "transactions",
+        "quarantine",
+        "cohort_week",
+        "firm_week",
+        "firm",
+        "firm_measures",
+        "weekly_series",
+    ):
         node = graph.get(dg.AssetKey(table))
         assert isinstance(node.partitions_def, dg.DynamicPartitionsDefinition)
         assert node.partitions_def.name == "firm"
@@ -87,7 +95,6 @@ def test_forecasts_run_one_firm_at_a_time() -> None:
         "benchmark_forecasts",
         "tuned_models",
         "neural_forecasts",
-        "inner_forecast",
         "plus_forecasts",
     ):
         node = defs.resolve_asset_graph().get(dg.AssetKey(asset))

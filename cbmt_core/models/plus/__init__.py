@@ -1,14 +1,7 @@
-"""`cbmt_plus`: experts and a joint network, weighed by what forecasts from earlier origins taught across firms."""
+"""`cbmt_plus`: cohorts' ageing, paths of the weeks that firms learn together, and the joint network."""
 
-from cbmt_core.models.plus.inner import INNER_COLUMNS, inner_forecasts
 from cbmt_core.models.plus.model import CbmtPlus, FittedPlus
-from cbmt_core.models.plus.weights import ExpertWeights, learn_weights
+from cbmt_core.models.plus.priors import PathPriors, learn_priors
+from cbmt_core.models.plus.series import SERIES_COLUMNS, weekly_series
 
-__all__ = [
-    "INNER_COLUMNS",
-    "CbmtPlus",
-    "ExpertWeights",
-    "FittedPlus",
-    "inner_forecasts",
-    "learn_weights",
-]
+__all__ = ["SERIES_COLUMNS", "CbmtPlus", "FittedPlus", "PathPriors", "learn_priors", "weekly_series"]

@@ -1,4 +1,4 @@
-"""The four quantities that experts are compared in, and how a forecast is moved in them."""
+"""The four quantities that forecasts are compared in, and how a forecast is moved in them."""
 
 from __future__ import annotations
 
@@ -9,34 +9,27 @@ import numpy as np
 import numpy.typing as npt
 
 from cbmt_core.models.contract import PrimitiveForecast
-from cbmt_core.panel import LEFT_CENSORED, FirmPanel
+from cbmt_core.panel import LEFT_CENSORED
 
 __all__ = [
-    "ANCHOR",
     "DRIVERS",
-    "EXPERTS",
-    "FLOOR",
     "ORDERS",
-    "YEAR",
+    "REACH",
     "driver_totals",
+    "log_ratio",
     "moved",
     "sales_and_unborn",
-    "seen_totals",
 ]
 
 Floats = npt.NDArray[np.float64]
-
-ANCHOR = "cohort_glm"
-"""The structural forecast that all others are measured against."""
-EXPERTS = ("wg_pnbd_e_pp", "seasonal_naive", "gls_v3")
-"""Models that know something else: how customers leave, how the same weeks went last year, how hazards age."""
 
 DRIVERS = ("acquisition", "base", "repeat", "aov")
 """Customers acquired; repeat orders of the left-censored cohort; those of the other cohorts; sales an order."""
 ORDERS = ("acquisition", "base", "repeat")
 FLOOR = {"acquisition": 0.5, "base": 0.5, "repeat": 0.5, "aov": 1e-3, "sales": 1e-3}
 """Below half an order a week a ratio says nothing."""
-YEAR = 52
+REACH = 1.0
+"""Log ratios are held within a factor e either way."""
 
 
 class Cohorts(Protocol):
@@ -75,13 +68,6 @@ def _orders(panel: Cohorts, forecast: PrimitiveForecast) -> tuple[Floats, Floats
     return repeats, orders
 
 
-def seen_totals(panel: FirmPanel, later: FirmPanel, horizon: int) -> dict[str, Floats]:
-    """[H] the same of what happened: `later` goes on where `panel` ends."""
-    N, ahead = len(panel.birth), slice(panel.n_weeks, panel.n_weeks + horizon)
-    repeats = np.nan_to_num(later.size[:N, None] * later.R[:N, ahead])
-    return _totals(panel, later.A[ahead], repeats, later.orders[:, ahead].sum(axis=0), later.S[ahead])
-
-
 def _totals(
     panel: Cohorts, acquired: Floats, repeats: Floats, orders: Floats, sales: Floats
 ) -> dict[str, Floats]:
@@ -103,3 +89,9 @@ def moved(panel: Cohorts, forecast: PrimitiveForecast, by: Mapping[str, Floats])
     return PrimitiveForecast(
         A=forecast.A * factor["acquisition"], R=forecast.R * repeat, V=forecast.V * factor["aov"]
     )
+
+
+def log_ratio(value: Floats, other: Floats, driver: str) -> Floats:
+    floor = FLOOR[driver]
+    ratio = np.log(np.maximum(value, floor) / np.maximum(other, floor))
+    return np.asarray(np.clip(ratio, -REACH, REACH))

@@ -1,4 +1,4 @@
-"""The model itself: anchor, experts, network, and the weights that join them."""
+"""The model itself: cohorts, paths, network, and how far it goes from one to the next."""
 
 from __future__ import annotations
 
@@ -10,89 +10,89 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cbmt_core.models.contract import FitRecord, FittedForecaster, PrimitiveForecast, State
+from cbmt_core.models.cohort_glm import CohortGlm, FittedCohortGlm
+from cbmt_core.models.contract import FitRecord, PrimitiveForecast, State
 from cbmt_core.models.neural.forecaster import FittedNeural, NeuralForecaster
 from cbmt_core.models.plus.drivers import (
-    ANCHOR,
     DRIVERS,
-    EXPERTS,
     ORDERS,
     driver_totals,
+    log_ratio,
     moved,
     sales_and_unborn,
 )
-from cbmt_core.models.plus.smoothing import Smoothed
-from cbmt_core.models.plus.weights import ExpertWeights, log_ratio
-from cbmt_core.models.registry import build
-from cbmt_core.models.storage import class_name, restore
+from cbmt_core.models.plus.paths import FittedPaths, fit_paths
+from cbmt_core.models.plus.priors import PathPriors
+from cbmt_core.models.plus.series import HALF, half_an_order, series_of
 from cbmt_core.panel import FirmPanel
 
 __all__ = ["NETWORK", "CbmtPlus", "FittedPlus"]
 
+Floats = npt.NDArray[np.float64]
+
 NETWORK = "cbmt"
-"""The network among the experts. It is too dear to be trained at every earlier origin: its share is fixed."""
-TRUST = {"acquisition": 0.5, "base": 0.4, "repeat": 0.4, "aov": 0.2}
-"""Share of the way from the other experts' forecast to the network's, in logs; chosen on simulated firms other
+TRUST = 0.2
+"""Share of the way from the drivers' own paths to the network's forecast, in logs; ..."""
+TOPLINE = 0.3
+"""... and that orders then go to where sales would be on their own path. Both were chosen on simulated firms other
 than those of any reported comparison."""
-SMOOTHED = 0.4
-"""Share of the way that acquisition then goes to its own smoothed series, ..."""
-TOPLINE = 0.25
-"""... and that orders go to where sales would be those of their own smoothed series; chosen likewise."""
 
 
 @dataclass(frozen=True)
 class CohortBase:
     """What of a panel the totals of a forecast rest on."""
 
-    size: npt.NDArray[np.float64]
+    size: Floats
     birth: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class FittedPlus:
     cohorts: CohortBase
-    parts: dict[str, FittedForecaster]
-    """The anchor, every expert, the network."""
-    acquired: Smoothed | None
-    sales: Smoothed | None
-    """Acquisition and sales by themselves; None of a history too short for that."""
-    weights: ExpertWeights
+    glm: FittedCohortGlm
+    paths: dict[str, FittedPaths]
+    """Of each group of series."""
+    half_order: float
+    network: FittedNeural
     record: FitRecord
 
     def forecast(self, horizon: int) -> PrimitiveForecast:
-        forecasts = {name: _drivers(part.forecast(horizon)) for name, part in self.parts.items()}
-        totals = {name: driver_totals(self.cohorts, forecast) for name, forecast in forecasts.items()}
-        by = self.weights.corrections(totals[ANCHOR], totals)
-        told = {driver: totals[ANCHOR][driver] * np.exp(by[driver]) for driver in DRIVERS}
-        for driver, trust in TRUST.items():
-            by[driver] = by[driver] + trust * log_ratio(totals[NETWORK][driver], told[driver], driver)
-        if self.acquired is None or self.sales is None:
-            return moved(self.cohorts, forecasts[ANCHOR], by)
-        acquired = totals[ANCHOR]["acquisition"] * np.exp(by["acquisition"])
-        by["acquisition"] = by["acquisition"] + SMOOTHED * log_ratio(
-            self.acquired.forecast(horizon), acquired, "acquisition"
-        )
-        sales, unborn = sales_and_unborn(self.cohorts, moved(self.cohorts, forecasts[ANCHOR], by))
+        own = self.own_paths(horizon)
+        totals = driver_totals(self.cohorts, own)
+        network = self.network.forecast(horizon)
+        assert isinstance(network, PrimitiveForecast)
+        said = driver_totals(self.cohorts, network)
+        by = {driver: TRUST * log_ratio(said[driver], totals[driver], driver) for driver in DRIVERS}
+        sales, unborn = sales_and_unborn(self.cohorts, moved(self.cohorts, own, by))
         # Repeat orders of cohorts yet to be born move with their size and with their rate.
-        step = TOPLINE * log_ratio(self.sales.forecast(horizon), sales, "sales") / (1.0 + unborn)
-        by |= {driver: by[driver] + step for driver in ORDERS}
-        return moved(self.cohorts, forecasts[ANCHOR], by)
+        step = TOPLINE * log_ratio(self._sales(horizon), sales, "sales") / (1.0 + unborn)
+        return moved(self.cohorts, own, by | {driver: by[driver] + step for driver in ORDERS})
+
+    def own_paths(self, horizon: int) -> PrimitiveForecast:
+        """Cohorts that age as `cohort_glm` says, in weeks that go on as the drivers' paths do."""
+        acquired, repeat, aov = self.paths["drivers"].forecast(horizon)
+        R, V = self.glm.cohorts_alone(horizon)
+        A = np.maximum(np.exp(acquired) - HALF, 0.0)
+        return PrimitiveForecast(A=A, R=R * np.exp(repeat), V=V * np.exp(aov))
+
+    def _sales(self, horizon: int) -> Floats:
+        (sales,) = self.paths["sales"].forecast(horizon)
+        return np.asarray(np.maximum(np.exp(sales) - self.half_order, 0.0))
 
     def state(self) -> State:
+        glm, network = self.glm.state(), self.network.state()
         values: dict[str, Any] = {
-            "weights": self.weights.values(),
-            "acquired": self.acquired and self.acquired.values(),
-            "sales": self.sales and self.sales.values(),
-            "parts": {},
+            "glm": glm.values,
+            "network": network.values,
+            "paths": {group: paths.values() for group, paths in self.paths.items()},
+            "half_order": self.half_order,
             "parameters": dict(self.record.parameters),
             "diagnosis": self.record.diagnosis,
             "validation_error": self.record.validation_error,
         }
         arrays: dict[str, npt.NDArray[Any]] = {"size": self.cohorts.size, "birth": self.cohorts.birth}
-        for name, part in self.parts.items():
-            state = part.state()
-            values["parts"][name] = {"class": class_name(part), "values": state.values}
-            arrays |= {f"{name}/{key}": array for key, array in state.arrays.items()}
+        arrays |= {f"glm/{key}": array for key, array in glm.arrays.items()}
+        arrays |= {f"network/{key}": array for key, array in network.arrays.items()}
         return State(values, arrays)
 
     @classmethod
@@ -100,10 +100,10 @@ class FittedPlus:
         values = state.values
         return cls(
             cohorts=CohortBase(state.arrays["size"], state.arrays["birth"]),
-            parts={name: _part(name, state) for name in values["parts"]},
-            acquired=_smoothed(values["acquired"]),
-            sales=_smoothed(values["sales"]),
-            weights=ExpertWeights.from_values(values["weights"]),
+            glm=FittedCohortGlm.from_state(_part("glm", state)),
+            paths={group: FittedPaths.from_values(kept) for group, kept in values["paths"].items()},
+            half_order=values["half_order"],
+            network=FittedNeural.from_state(_part("network", state)),
             record=FitRecord(
                 parameters=values["parameters"],
                 diagnosis=values["diagnosis"],
@@ -112,58 +112,53 @@ class FittedPlus:
         )
 
 
-def _smoothed(values: dict[str, Any] | None) -> Smoothed | None:
-    return Smoothed.from_values(values) if values else None
-
-
-def _drivers(forecast: Any) -> PrimitiveForecast:
-    assert isinstance(forecast, PrimitiveForecast)
-    return forecast
-
-
-def _part(name: str, state: State) -> FittedForecaster:
-    kept = state.values["parts"][name]
+def _part(name: str, state: State) -> State:
     prefix = f"{name}/"
     arrays = {k.removeprefix(prefix): v for k, v in state.arrays.items() if k.startswith(prefix)}
-    return restore(kept["class"], State(kept["values"], arrays))
+    return State(state.values[name], arrays)
 
 
 @dataclass(frozen=True)
 class CbmtPlus:
-    """`cohort_glm`'s drivers, corrected as earlier origins taught, then drawn towards the network's, and towards
-    where acquisition and sales would go by themselves.
+    """Cohorts age as `cohort_glm` says; acquisition, repeat orders and order values go on along paths whose prior is
+    learned across firms, drawn towards the network's forecast and towards the path of sales by itself.
 
-    The corrections are learned across firms (`weights`, made once for all of them by `learn_weights`); without
-    them, as for a firm by itself, the anchor is drawn towards the network alone.
+    `priors` are made once for all firms by `learn_priors`; without them, as for a firm by itself, the usual ones
+    serve.
     """
 
     profile: str = "quick"
     storage: str | Path | None = None
-    weights: ExpertWeights | None = None
+    priors: PathPriors | None = None
     network: FittedNeural | None = None
     """A network already trained on the same panel; one is trained without it."""
     progress: Callable[[int, int], None] | None = None
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedPlus:
-        parts: dict[str, FittedForecaster] = {
-            name: build(name).fit(panel, seed=seed) for name in (ANCHOR, *EXPERTS)
+        glm = CohortGlm().fit(panel, seed=seed)
+        priors = self.priors or PathPriors.usual(panel.design.country)
+        paths = {
+            group: fit_paths(series, priors.groups[group]) for group, series in series_of(panel, glm).items()
         }
-        weights = self.weights or ExpertWeights.none()
         network = self.network or NeuralForecaster(
             NETWORK, self.profile, self.storage, progress=self.progress
         ).fit(panel, seed=seed)
-        parts[NETWORK] = network
         record = FitRecord(
-            parameters={"firms": weights.firms, "trust": TRUST, "network": dict(network.record.parameters)},
-            diagnosis="" if weights.firms else "no weights learned across firms: cohort_glm is not corrected",
+            parameters={
+                "firms": priors.firms,
+                "comovement": paths["drivers"].comovement,
+                "restlessness": paths["drivers"].scale.tolist(),
+                "network": dict(network.record.parameters),
+            },
+            diagnosis="" if priors.firms else "no prior learned across firms: the usual one serves",
             validation_error=network.record.validation_error,
             trials=network.record.trials,
         )
         return FittedPlus(
             cohorts=CohortBase(panel.size.copy(), panel.birth.copy()),
-            parts=parts,
-            acquired=Smoothed.of(panel.A),
-            sales=Smoothed.of(panel.S),
-            weights=weights,
+            glm=glm,
+            paths=paths,
+            half_order=half_an_order(panel),
+            network=network,
             record=record,
         )

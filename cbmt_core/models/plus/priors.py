@@ -1,0 +1,53 @@
+"""PathPriors: the priors of all groups of series, learned from the weeks of all firms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import pandas as pd
+
+from cbmt_core.models.plus.paths import learn_prior
+from cbmt_core.models.plus.prior import PathPrior
+from cbmt_core.models.plus.series import GROUPS, series_from_frame
+
+__all__ = ["PathPriors", "learn_priors"]
+
+
+@dataclass(frozen=True, eq=False)
+class PathPriors:
+    groups: dict[str, PathPrior]
+
+    @classmethod
+    def usual(cls, country: str) -> Self:
+        """What is assumed before any firm has told."""
+        return cls({group: PathPrior.usual(group, country) for group in GROUPS})
+
+    @property
+    def firms(self) -> int:
+        return min(prior.firms for prior in self.groups.values())
+
+    def frame(self) -> pd.DataFrame:
+        """One row for each number; `from_frame` reads it back."""
+        return pd.concat([prior.frame() for prior in self.groups.values()], ignore_index=True)
+
+    @classmethod
+    def from_frame(cls, frame: pd.DataFrame, country: str) -> Self:
+        return cls({group: PathPrior.from_frame(frame, group, country) for group in GROUPS})
+
+
+def learn_priors(
+    series: pd.DataFrame, country: str, progress: Callable[[int, int], None] | None = None
+) -> PathPriors:
+    """From the weekly series of any number of firms (`SERIES_COLUMNS`), in any order."""
+    made = {}
+    for k, group in enumerate(GROUPS):
+
+        def tell(step: int, steps: int, before: int = k) -> None:
+            if progress is not None:
+                progress(before * steps + step, len(GROUPS) * steps)
+
+        firms = series_from_frame(series, group, country)
+        made[group] = learn_prior(firms, PathPrior.usual(group, country), tell)
+    return PathPriors(made)

@@ -1,0 +1,150 @@
+"""The weekly series whose paths `cbmt_plus` forecasts: a firm's drivers without its cohorts' ageing, and its sales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cbmt_core.models.cohort_glm import CohortGlm, FittedCohortGlm
+from cbmt_core.models.contract import CannotFit
+from cbmt_core.panel import FirmPanel
+
+__all__ = [
+    "GROUPS",
+    "SERIES_COLUMNS",
+    "WeeklySeries",
+    "half_an_order",
+    "series_from_frame",
+    "series_of",
+    "weekly_series",
+]
+
+Floats = npt.NDArray[np.float64]
+
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "drivers": ("acquisition", "repeat", "aov"),
+    "sales": ("sales",),
+}
+"""Series that are forecast together."""
+SERIES_COLUMNS = ("firm", "series", "week", "value", "noise")
+HALF = 0.5
+"""Half an order is added before logs are taken."""
+ORDER_VARIANCE = 0.5
+"""Variance of the log value of one order, roughly; it matters only where a week has few."""
+
+
+@dataclass(frozen=True, eq=False)
+class WeeklySeries:
+    """Logs of D series over the same weeks."""
+
+    firm: str
+    first_week: date
+    country: str
+    value: Floats
+    """[D, T]"""
+    noise: Floats
+    """[D, T] variance that comes of counting few orders alone."""
+
+    @property
+    def n_weeks(self) -> int:
+        return int(self.value.shape[1])
+
+
+def series_of(panel: FirmPanel, glm: FittedCohortGlm) -> dict[str, WeeklySeries]:
+    """The series of every group.
+
+    Repeat orders and order values are taken relative to what `glm` expects of the cohorts by their tenure and
+    level alone, so that what is left moves with the weeks and not with the age of the customers.
+    """
+    R, V = (np.nan_to_num(x) for x in glm.cohorts_alone())
+    customers = np.where(panel.born, panel.size[:, None], 0.0)
+    repeats = (customers * np.nan_to_num(panel.R)).sum(axis=0)
+    orders = panel.orders
+    total = orders.sum(axis=0)
+    half_value = half_an_order(panel)
+
+    def logs(seen: Floats, expected: Floats | float, added: float) -> Floats:
+        return np.asarray(np.log((seen + added) / (expected + added)))
+
+    even = np.ones(panel.n_weeks)
+    value = {
+        "acquisition": np.log(panel.A + HALF),
+        "repeat": logs(repeats, (customers * R).sum(axis=0), HALF),
+        "aov": logs(panel.S, (orders * V).sum(axis=0), half_value),
+        "sales": np.log(panel.S + half_value),
+    }
+    noise = {
+        "acquisition": even / (panel.A.mean() + HALF),
+        "repeat": even / (repeats.mean() + HALF),
+        "aov": ORDER_VARIANCE / (total + HALF),
+        "sales": even * (1 + ORDER_VARIANCE) / (total.mean() + HALF),
+    }
+    return {
+        group: WeeklySeries(
+            firm=panel.firm,
+            first_week=panel.first_week,
+            country=panel.design.country,
+            value=np.stack([value[name] for name in names]),
+            noise=np.stack([noise[name] for name in names]),
+        )
+        for group, names in GROUPS.items()
+    }
+
+
+def half_an_order(panel: FirmPanel) -> float:
+    """What is added to sales before logs are taken."""
+    return float(HALF * panel.S.sum() / max(panel.orders.sum(), 1.0))
+
+
+def weekly_series(panel: FirmPanel, *, seed: int) -> pd.DataFrame:
+    """`SERIES_COLUMNS` of one firm, a row for each series and week: what priors are learned from.
+
+    There are none of a firm too young or too poor for `cohort_glm`.
+    """
+    try:
+        series = series_of(panel, CohortGlm().fit(panel, seed=seed))
+    except CannotFit:
+        return pd.DataFrame({name: [] for name in SERIES_COLUMNS})
+    return pd.concat(
+        [
+            pd.DataFrame(
+                {
+                    "firm": panel.firm,
+                    "series": name,
+                    "week": panel.weeks,
+                    "value": made.value[k],
+                    "noise": made.noise[k],
+                }
+            )
+            for group, made in series.items()
+            for k, name in enumerate(GROUPS[group])
+        ],
+        ignore_index=True,
+    )
+
+
+def series_from_frame(frame: pd.DataFrame, group: str, country: str) -> list[WeeklySeries]:
+    """The series of one group, one entry a firm, in the order of firms' names."""
+    names: Sequence[str] = GROUPS[group]
+    rows = frame[frame["series"].isin(names)].sort_values(["firm", "week"])
+    made = []
+    for firm, own in rows.groupby("firm", sort=True):
+        wide = {
+            field: own.pivot_table(index="series", columns="week", values=field)
+            for field in ("value", "noise")
+        }
+        made.append(
+            WeeklySeries(
+                firm=str(firm),
+                first_week=pd.Timestamp(own["week"].min()).date(),
+                country=country,
+                value=wide["value"].loc[list(names)].to_numpy(float),
+                noise=wide["noise"].loc[list(names)].to_numpy(float),
+            )
+        )
+    return made

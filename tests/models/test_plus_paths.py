@@ -1,0 +1,255 @@
+"""Paths of weekly series: closed-form Bayes, priors that firms learn together, and what they must not depend on."""
+
+from __future__ import annotations
+
+import random
+from datetime import date
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from panels import calibration, ordinary
+
+from cbmt_core.models import build
+from cbmt_core.models.plus import PathPriors, learn_priors, weekly_series
+from cbmt_core.models.plus import paths as paths_module
+from cbmt_core.models.plus.paths import LEVEL_VARIANCE, REACH, FittedPaths, fit_paths, learn_prior
+from cbmt_core.models.plus.prior import MOVES, RANDOM, PathPrior, regressor_names, regressors
+from cbmt_core.models.plus.series import GROUPS, WeeklySeries, series_from_frame, series_of
+from cbmt_core.panel import FirmPanel
+
+Floats = npt.NDArray[np.float64]
+
+FIRST, WEEKS, AHEAD = date(2017, 1, 1), 60, 12
+
+
+@pytest.fixture(scope="module")
+def seen() -> FirmPanel:
+    return calibration(ordinary())
+
+
+def covariance(prior: PathPrior, weeks: int, middle: float, scale: Floats, together: float) -> Floats:
+    """[D weeks, D weeks] by plain loops over what the prior says."""
+    x = regressors(FIRST, weeks, prior.country) * prior.weight
+    D = prior.sd.shape[1]
+
+    def kernel(move: str, s: int, t: int) -> float:
+        match move:
+            case "trend":
+                return (s - middle) * (t - middle) / 52**2
+            case "calendar":
+                return float(x[s] @ x[t])
+            case "walk":
+                return min(s, t) + 1.0
+            case _:
+                return float(np.exp(-abs(s - t) / prior.memory[0 if move == "slow" else 1]))
+
+    made = np.zeros((D, weeks, D, weeks))
+    for k, move in enumerate(MOVES):
+        between = np.array([[kernel(move, s, t) for t in range(weeks)] for s in range(weeks)])
+        sd = prior.sd[k] * (scale if RANDOM[k] else 1.0)
+        for a in range(D):
+            for b in range(D):
+                share = 1.0 if a == b else together * prior.shared[k, a] * prior.shared[k, b]
+                made[a, :, b, :] += sd[a] * sd[b] * share * between
+    for a in range(D):
+        made[a, :, a, :] += LEVEL_VARIANCE
+    return made.reshape(D * weeks, D * weeks)
+
+
+def drawn(
+    prior: PathPrior, rng: np.random.Generator, firm: str, together: float, weeks: int = WEEKS
+) -> WeeklySeries:
+    D = prior.sd.shape[1]
+    noise = np.full((D, weeks), 1e-5)
+    square = covariance(prior, weeks, weeks / 2, np.ones(D), together)
+    white = np.repeat(prior.sd[-1] ** 2, weeks) + noise.ravel()
+    value = rng.multivariate_normal(np.full(D * weeks, 3.0), square + np.diag(white), method="cholesky")
+    return WeeklySeries(firm, FIRST, "US", value.reshape(D, weeks), noise)
+
+
+def test_a_path_is_the_conditional_expectation_given_the_weeks_seen() -> None:
+    prior = PathPrior.usual("drivers", "US")
+    prior.mean[:] = np.random.default_rng(0).normal(0, 0.01, prior.mean.shape)
+    series = drawn(prior, np.random.default_rng(1), "firm", 0.6)
+    fitted = fit_paths(series, prior)
+    D, total = 3, WEEKS + AHEAD
+    square = covariance(prior, total, WEEKS / 2, fitted.scale, fitted.comovement).reshape(D, total, D, total)
+    known = square[:, :WEEKS, :, :WEEKS].reshape(D * WEEKS, D * WEEKS)
+    white = ((fitted.scale * prior.sd[-1]) ** 2)[:, None] + series.noise
+    year = (np.arange(total) - WEEKS / 2) / 52
+    mean = (year[:, None] * prior.mean[0] + regressors(FIRST, total, "US") @ prior.mean[1:]).T
+    mean = mean + series.value.mean(axis=1, keepdims=True)
+    away = (series.value - mean[:, :WEEKS]).ravel()
+    ahead = square[:, WEEKS:, :, :WEEKS].reshape(D * AHEAD, D * WEEKS)
+    expected = mean[:, WEEKS:] + (ahead @ np.linalg.solve(known + np.diag(white.ravel()), away)).reshape(
+        D, -1
+    )
+    np.testing.assert_allclose(fitted.forecast(AHEAD), expected + fitted.lift[:, None], atol=1e-7)
+    back = FittedPaths.from_values(fitted.values())
+    np.testing.assert_array_equal(back.forecast(AHEAD), fitted.forecast(AHEAD))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    together=st.floats(0, 1),
+    shared=st.lists(st.floats(-0.999, 0.999), min_size=15, max_size=15),
+    scale=st.lists(st.floats(0.1, 10), min_size=3, max_size=3),
+)
+def test_any_prior_is_a_covariance(together: float, shared: list[float], scale: list[float]) -> None:
+    prior = PathPrior.usual("drivers", "US")
+    prior.shared[:] = np.reshape(shared, (5, 3))
+    square = covariance(prior, 8, 4.0, np.array(scale), together)
+    assert np.linalg.eigvalsh(square).min() > -1e-9 * np.trace(square)
+
+
+@pytest.mark.slow
+def test_firms_teach_how_restless_and_how_seasonal_their_series_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths_module, "LEARNING_STEPS", 60)
+    usual = PathPrior.usual("sales", "US")
+    truth = PathPrior.usual("sales", "US")
+    truth.sd[:] *= np.array([1.0, 2.5, 0.4, 1.0, 0.4, 1.0])[:, None]
+    rng = np.random.default_rng(3)
+    firms = [drawn(truth, rng, f"firm {k}", 0.0, weeks=110) for k in range(24)]
+    learned = learn_prior(firms, usual)
+    moved = learned.sd / usual.sd
+    calendar = moved[1] * np.exp(np.log(learned.weight / usual.weight).mean())
+    assert calendar > 1.5
+    assert moved[2] < 0.7
+    assert moved[4] < 0.6
+    assert learned.firms == 24
+
+
+@pytest.mark.slow
+def test_a_learned_prior_forecasts_better_than_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Firms that all have a strong holiday nobody told of beforehand, too few weeks each to learn it alone."""
+    monkeypatch.setattr(paths_module, "LEARNING_STEPS", 60)
+    usual = PathPrior.usual("sales", "US")
+    holiday = regressor_names("US").index("Christmas Day")
+    rng = np.random.default_rng(5)
+    weeks, seen_weeks = 104, 80
+    firms = []
+    for k in range(20):
+        one = drawn(usual, rng, f"firm {k}", 0.0, weeks=weeks)
+        lift = 0.8 * regressors(FIRST, weeks, "US")[:, holiday]
+        firms.append(WeeklySeries(one.firm, FIRST, "US", one.value + lift, one.noise))
+    past = [
+        WeeklySeries(f.firm, FIRST, "US", f.value[:, :seen_weeks], f.noise[:, :seen_weeks]) for f in firms
+    ]
+    learned = learn_prior(past, usual)
+
+    def error(prior: PathPrior) -> float:
+        """In the week of the next holiday, the last one."""
+        told = [fit_paths(one, prior).forecast(weeks - seen_weeks)[0, -1] for one in past]
+        return float(np.mean([abs(t - f.value[0, -1]) for t, f in zip(told, firms, strict=True)]))
+
+    assert error(learned) < 0.7 * error(usual)
+    christmas = regressors(FIRST, 53, "US")[51] @ learned.mean[1:, 0]
+    assert christmas > 0.4
+
+
+def test_series_that_move_together_are_told_from_those_that_do_not() -> None:
+    prior, rng = PathPrior.usual("drivers", "US"), np.random.default_rng(7)
+
+    def comovement(together: float) -> float:
+        return float(
+            np.mean([fit_paths(drawn(prior, rng, "firm", together), prior).comovement for _ in range(6)])
+        )
+
+    assert comovement(0.95) > comovement(0.05) + 0.2
+
+
+def test_a_prior_does_not_depend_on_the_order_of_firms_or_rows(
+    seen: FirmPanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths_module, "LEARNING_STEPS", 3)
+    one = weekly_series(seen, seed=1)
+    frame = pd.concat(
+        [one.assign(firm=name, value=one["value"] + 0.1 * k) for k, name in enumerate("abcdefghij")]
+    )
+    learned = learn_priors(frame, "US")
+    shuffled = learn_priors(frame.sample(frac=1.0, random_state=0), "US")
+    pd.testing.assert_frame_equal(learned.frame(), shuffled.frame())
+    series = series_from_frame(frame, "drivers", "US")
+    random.Random(1).shuffle(series)
+    again = learn_prior(series, PathPrior.usual("drivers", "US"))
+    np.testing.assert_array_equal(again.sd, learned.groups["drivers"].sd)
+    assert learned.firms == 10
+
+
+def test_priors_survive_a_table(seen: FirmPanel) -> None:
+    usual = PathPriors.usual("US")
+    back = PathPriors.from_frame(usual.frame().sample(frac=1.0, random_state=2), "US")
+    for group in GROUPS:
+        for field in ("sd", "shared", "memory", "weight", "mean"):
+            np.testing.assert_array_equal(
+                getattr(back.groups[group], field), getattr(usual.groups[group], field)
+            )
+    assert back.firms == 0
+    assert (
+        len(learn_priors(pd.DataFrame(columns=["firm", "series", "week", "value", "noise"]), "US").groups)
+        == 2
+    )
+
+
+def test_firms_of_different_weeks_are_refused() -> None:
+    prior, rng = PathPrior.usual("sales", "US"), np.random.default_rng(0)
+    some = [drawn(prior, rng, "a", 0.0), drawn(prior, rng, "b", 0.0, weeks=WEEKS - 1)]
+    with pytest.raises(ValueError, match="different weeks"):
+        learn_prior(some, prior)
+
+
+def test_series_are_what_is_left_of_the_drivers(seen: FirmPanel) -> None:
+    glm = build("cohort_glm").fit(seen, seed=1)
+    series = series_of(seen, glm)
+    R, _ = glm.cohorts_alone()
+    acquired, repeat, aov = series["drivers"].value
+    customers = np.where(seen.born, seen.size[:, None], 0.0)
+    np.testing.assert_allclose(np.exp(acquired), seen.A + 0.5)
+    expected = np.nansum(customers * R, axis=0)
+    np.testing.assert_allclose(np.exp(repeat) * (expected + 0.5), np.nansum(customers * seen.R, axis=0) + 0.5)
+    assert abs(repeat.mean()) < 0.3
+    assert abs(aov.mean()) < 0.3
+    frame = weekly_series(seen, seed=1)
+    (back,) = series_from_frame(frame.sample(frac=1.0, random_state=1), "drivers", seen.design.country)
+    np.testing.assert_array_equal(back.value, series["drivers"].value)
+    np.testing.assert_array_equal(back.noise, series["drivers"].noise)
+
+
+def test_cohorts_alone_are_the_forecast_without_its_weeks(seen: FirmPanel) -> None:
+    """In each week the forecast is the cohorts' own value times one factor for all of them."""
+    glm = build("cohort_glm").fit(seen, seed=1)
+    forecast = glm.forecast(10)
+    for alone, whole in zip(glm.cohorts_alone(10), (forecast.R, forecast.V), strict=True):
+        np.testing.assert_array_equal(np.isnan(alone), np.isnan(whole))
+        spread = np.nanmax(whole / alone, axis=0) / np.nanmin(whole / alone, axis=0)
+        np.testing.assert_allclose(spread, 1.0)
+    fitted = glm.in_sample()
+    for alone, whole in zip(glm.cohorts_alone(), (fitted.R, fitted.V), strict=True):
+        ratio = whole / alone
+        np.testing.assert_allclose(np.nanmax(ratio, axis=0), np.nanmin(ratio, axis=0))
+
+
+@pytest.mark.parametrize("value", [-0.7, 3.0])
+def test_a_series_that_never_moved_stays_where_it_is(value: float) -> None:
+    still = WeeklySeries("firm", FIRST, "US", np.full((1, WEEKS), value), np.full((1, WEEKS), 0.01))
+    np.testing.assert_allclose(
+        fit_paths(still, PathPrior.usual("sales", "US")).forecast(40), value, atol=1e-6
+    )
+
+
+def test_a_path_stays_within_reach_of_what_was_seen() -> None:
+    steep = WeeklySeries("firm", FIRST, "US", np.linspace(0, 9, WEEKS)[None], np.full((1, WEEKS), 1e-4))
+    ahead = fit_paths(steep, PathPrior.usual("sales", "US")).forecast(400)
+    assert ahead.max() <= 9 + REACH
+    assert np.isfinite(ahead).all()
+
+
+def test_a_firm_too_young_has_no_series(seen: FirmPanel) -> None:
+    young = seen.until(seen.weeks[5].astype(object))
+    frame = weekly_series(young, seed=1)
+    assert frame.empty
+    assert learn_priors(frame, "US").firms == 0
