@@ -18,7 +18,13 @@ from cbmt_core.models.plus import PathPriors, learn_priors, weekly_series
 from cbmt_core.models.plus import paths as paths_module
 from cbmt_core.models.plus.paths import LEVEL_VARIANCE, REACH, FittedPaths, fit_paths, learn_prior
 from cbmt_core.models.plus.prior import MOVES, RANDOM, PathPrior, regressor_names, regressors
-from cbmt_core.models.plus.series import GROUPS, WeeklySeries, series_from_frame, series_of
+from cbmt_core.models.plus.series import (
+    GROUPS,
+    WeeklySeries,
+    _counting_variance,
+    series_from_frame,
+    series_of,
+)
 from cbmt_core.panel import FirmPanel
 
 Floats = npt.NDArray[np.float64]
@@ -193,6 +199,26 @@ def test_priors_survive_a_table(seen: FirmPanel) -> None:
         len(learn_priors(pd.DataFrame(columns=["firm", "series", "week", "value", "noise"]), "US").groups)
         == 2
     )
+
+
+def test_firms_with_hardly_an_order_a_week_do_not_teach(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(paths_module, "LEARNING_STEPS", 2)
+    prior, rng = PathPrior.usual("sales", "US"), np.random.default_rng(0)
+    clear = [drawn(prior, rng, f"clear {k}", 0.0) for k in range(3)]
+    noisy = [
+        WeeklySeries(f"noisy {k}", FIRST, "US", rng.normal(size=(1, WEEKS)), np.full((1, WEEKS), 0.6))
+        for k in range(3)
+    ]
+    assert learn_prior([*clear, *noisy], prior).firms == 3
+    np.testing.assert_array_equal(learn_prior([*noisy, *clear], prior).sd, learn_prior(clear, prior).sd)
+    assert learn_prior(noisy, prior).firms == 3
+
+
+def test_noise_of_a_count_is_that_of_drawn_counts() -> None:
+    rng = np.random.default_rng(1)
+    for mean in (0.2, 1.0, 4.0, 60.0):
+        logs = np.log(rng.poisson(mean, 400_000) + 0.5)
+        assert _counting_variance(mean) == pytest.approx(logs.var(), rel=0.02)
 
 
 def test_firms_of_different_weeks_are_refused() -> None:

@@ -33,6 +33,8 @@ TRUSTED = {"sd": 1.0, "shared": 1.0, "memory": 0.5, "weight": 1.0, "mean": 0.5}
 """How far, in logs or the like, firms may move the usual prior: one firm hardly does, thirty do."""
 MOST_FIRMS = 60
 """Firms that a prior is learned from: more cost time and change little."""
+CLEAR = 0.25
+"""Variance of the noise, that of about five orders a week, above which a firm's weeks say little of how firms move."""
 LEARNING_STEPS, FITTING_STEPS = 100, 40
 RATE = 0.06
 AT_ONCE = 8
@@ -110,9 +112,11 @@ def learn_prior(
 ) -> PathPrior:
     """The prior under which the weeks of these firms are likeliest, not too far from the usual one.
 
-    Of many firms a fixed choice of `MOST_FIRMS` is asked. All of them must have the same weeks.
+    Of many firms a fixed choice of `MOST_FIRMS` is asked, and only firms with enough orders a week to tell moves
+    from chance, if there are any. All of them must have the same weeks.
     """
-    firms = sorted(series, key=lambda one: hashlib.sha256(one.firm.encode()).digest())[:MOST_FIRMS]
+    firms = [one for one in series if one.noise.mean() <= CLEAR] or list(series)
+    firms = sorted(firms, key=lambda one: hashlib.sha256(one.firm.encode()).digest())[:MOST_FIRMS]
     if not firms:
         return usual
     if len({(one.first_week, one.n_weeks, one.country) for one in firms}) > 1:

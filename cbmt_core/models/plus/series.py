@@ -9,6 +9,7 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from scipy.stats import poisson
 
 from cbmt_core.models.cohort_glm import CohortGlm, FittedCohortGlm
 from cbmt_core.models.contract import CannotFit
@@ -79,10 +80,10 @@ def series_of(panel: FirmPanel, glm: FittedCohortGlm) -> dict[str, WeeklySeries]
         "sales": np.log(panel.S + half_value),
     }
     noise = {
-        "acquisition": even / (panel.A.mean() + HALF),
-        "repeat": even / (repeats.mean() + HALF),
+        "acquisition": even * _counting_variance(panel.A.mean()),
+        "repeat": even * _counting_variance(repeats.mean()),
         "aov": ORDER_VARIANCE / (total + HALF),
-        "sales": even * (1 + ORDER_VARIANCE) / (total.mean() + HALF),
+        "sales": even * (_counting_variance(total.mean()) + ORDER_VARIANCE / (total.mean() + HALF)),
     }
     return {
         group: WeeklySeries(
@@ -94,6 +95,13 @@ def series_of(panel: FirmPanel, glm: FittedCohortGlm) -> dict[str, WeeklySeries]
         )
         for group, names in GROUPS.items()
     }
+
+
+def _counting_variance(mean: float) -> float:
+    """Of the log of a Poisson count to which half an order was added."""
+    count = np.arange(int(mean + 10 * np.sqrt(mean) + 20))
+    share, log = poisson.pmf(count, mean), np.log(count + HALF)
+    return float(share @ log**2 - (share @ log) ** 2)
 
 
 def half_an_order(panel: FirmPanel) -> float:
