@@ -31,7 +31,7 @@ BENCHMARKS = "benchmarks"
 NETWORKS = "networks"
 """The lake part that the networks write."""
 PLUS = "plus"
-"""The lake part that cbmt_plus writes, which needs a network and weights learned across firms."""
+"""The lake part that cbmt_plus writes, which needs a network and priors learned across firms."""
 PLUS_MODEL = "cbmt_plus"
 
 

@@ -1,6 +1,7 @@
 """`cbmt_plus`: weekly series of each firm, priors of their paths learned across firms, forecasts of each firm."""
 
 from collections.abc import Iterator
+from datetime import timedelta
 
 import dagster as dg
 from threadpoolctl import threadpool_limits
@@ -12,7 +13,7 @@ from cbmt_core.forecasting import forecast_fit
 from cbmt_core.names import Unit
 from cbmt_pipeline.assets.forecasts import panel_of, runs_metadata, store_runs
 from cbmt_pipeline.batches import BATCH, for_each_firm
-from cbmt_pipeline.metadata import rows_metadata
+from cbmt_pipeline.metadata import picture, rows_metadata
 from cbmt_pipeline.partitions import firm_partitions
 from cbmt_pipeline.progress import tell
 from cbmt_pipeline.project import PLUS, PLUS_MODEL, SEED
@@ -68,6 +69,7 @@ def weekly_series(
 )
 def path_priors(context: dg.AssetExecutionContext, project: ProjectResource) -> dg.MaterializeResult:
     from cbmt_core.models.plus import learn_priors
+    from cbmt_core.report.prior_figures import priors_picture
 
     here = project.open()
     with duck.connect(here.spill) as con, threadpool_limits(1):
@@ -79,7 +81,12 @@ def path_priors(context: dg.AssetExecutionContext, project: ProjectResource) -> 
         )
         con.register("made", priors.frame())
         rows = here.lake.write_whole(con, "path_prior", "made", here.evaluation_stamp())
-    return dg.MaterializeResult(metadata={"firms": priors.firms, **rows_metadata({"path_prior": rows})})
+    title = f"what {priors.firms} firms have in common"
+    year = here.design().origin - timedelta(weeks=51)
+    shown = picture(priors_picture(priors, year, title), title)
+    return dg.MaterializeResult(
+        metadata={"firms": priors.firms, **rows_metadata({"path_prior": rows}), "priors": shown}
+    )
 
 
 @dg.asset(

@@ -1,12 +1,15 @@
-"""Pictures of tuning and training: drawn for any number of models, and None where there is nothing to draw."""
+"""Pictures of tuning, training and priors: drawn for any number of models, and None where there is nothing to draw."""
 
 from __future__ import annotations
 
 import struct
+from datetime import date
 from typing import Any
 
 import pytest
 
+from cbmt_core.models.plus import PathPriors
+from cbmt_core.report.prior_figures import priors_picture
 from cbmt_core.report.training_figures import learning_curves, tuning_history
 
 
@@ -48,3 +51,12 @@ def test_models_without_a_search_are_left_out(draw: Any) -> None:
 
 def test_a_choice_without_a_curve_has_no_picture() -> None:
     assert learning_curves({"a": [trial(30.0), trial(None, pruned=True, chosen=True)]}, "ACME") is None
+
+
+def test_priors_fit_the_dialog() -> None:
+    usual = PathPriors.usual("US")
+    told = PathPriors.from_frame(usual.frame().assign(firms=3), "US")
+    told.groups["drivers"].mean[1:, 0] = 0.1
+    drawn, plain = (priors_picture(p, date(2018, 4, 1), "three firms") for p in (told, usual))
+    assert size(drawn)[0] < 600
+    assert drawn != plain
