@@ -72,13 +72,15 @@ def path_priors(context: dg.AssetExecutionContext, project: ProjectResource) -> 
     from cbmt_core.report.prior_figures import priors_picture
 
     here = project.open()
+
+    def progress(step: int, steps: int) -> None:
+        tell("", f"step {step} of {steps}", step / steps)
+        if step % 20 == 0:
+            context.log.info(f"step {step} of {steps}")
+
     with duck.connect(here.spill) as con, threadpool_limits(1):
         series = con.execute(f"FROM {here.lake.glob('weekly_series')}").df()
-        priors = learn_priors(
-            series,
-            here.design().country,
-            lambda step, steps: tell("", f"step {step} of {steps}", step / steps),
-        )
+        priors = learn_priors(series, here.design().country, progress)
         con.register("made", priors.frame())
         rows = here.lake.write_whole(con, "path_prior", "made", here.evaluation_stamp())
     title = f"what {priors.firms} firms have in common"
