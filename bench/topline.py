@@ -237,6 +237,8 @@ def main() -> None:
     logging.disable(logging.WARNING)
     if not options.only_tell:
         run(options.project, options.model or list(MODELS), options.firms, options.limit)
+    if not (options.project / "topline.jsonl").exists():
+        sys.exit(f"no firm of {options.project} has a holdout and {2 * SEASON} weeks before it")
     tell(options.project)
 
 
