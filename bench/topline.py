@@ -238,7 +238,9 @@ def main() -> None:
     if not options.only_tell:
         run(options.project, options.model or list(MODELS), options.firms, options.limit)
     if not (options.project / "topline.jsonl").exists():
-        sys.exit(f"no firm of {options.project} has a holdout and {2 * SEASON} weeks before it")
+        sys.exit(
+            f"nothing to tell of {options.project}: no firm was run that has a holdout and {2 * SEASON} weeks before it"
+        )
     tell(options.project)
 
 

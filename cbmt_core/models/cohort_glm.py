@@ -85,17 +85,10 @@ class FittedCohortGlm:
     record: FitRecord
 
     def forecast(self, horizon: int) -> PrimitiveForecast:
-        grid = CohortGrid.after(self.birth, self.n_weeks, horizon)
-        ahead = slice(self.n_weeks, None)
-        levels = {
-            name: np.concatenate([d.level + d.anchor, np.full(horizon, d.new_level)])
-            for name, d in self.drivers.items()
-            if name != "A"
-        }
         return PrimitiveForecast(
-            A=self._acquired(horizon)[ahead],
-            R=grid.since_birth(self._cells("R", grid.tenure, levels["R"][:, None], horizon)),
-            V=grid.since_birth(self._cells("V", grid.tenure, levels["V"][:, None], horizon)),
+            A=self._acquired(horizon)[self.n_weeks :],
+            R=self._cells("R", horizon),
+            V=self._cells("V", horizon),
         )
 
     def in_sample(self) -> PrimitiveForecast:
@@ -105,35 +98,17 @@ class FittedCohortGlm:
         have their anchored levels: so the fit runs into the forecast without a jump. It has seen the
         weeks it describes, and lies closer to them than the forecast will to weeks to come.
         """
-        week = np.arange(self.n_weeks)
-        recent = week >= self.n_weeks - ANCHOR
-        tenure = week - self.birth[:, None]
-        born = tenure >= 0
-
-        def cells(name: str) -> Floats:
-            d = self.drivers[name]
-            level = d.level[:, None] + recent * d.anchor[:, None]
-            return np.where(born, self._cells(name, tenure, level, 0), np.nan)
-
-        return PrimitiveForecast(A=self._acquired(0), R=cells("R"), V=cells("V"))
+        return PrimitiveForecast(A=self._acquired(0), R=self._cells("R", 0), V=self._cells("V", 0))
 
     def cohorts_alone(self, horizon: int = 0) -> tuple[Floats, Floats]:
         """R and V as if every week were alike: what tenure and levels say, without calendar and week shocks.
 
         Of the panel's own cohorts and weeks, or of the `horizon` weeks after it as `forecast` has them.
         """
-        if horizon:
-            tenure = CohortGrid.after(self.birth, self.n_weeks, horizon).tenure
-        else:
-            tenure = np.arange(self.n_weeks) - self.birth[:, None]
-        recent = np.arange(self.n_weeks) >= self.n_weeks - ANCHOR
 
         def cells(name: str) -> Floats:
-            d = self.drivers[name]
-            known = d.level[:, None] + (d.anchor[:, None] if horizon else recent * d.anchor[:, None])
-            unborn = np.full((horizon, known.shape[1]), d.new_level)
-            level = d.calendar[0] + np.concatenate([known, unborn])
-            log_mean = self._tenure_effect(name, tenure, horizon) + level
+            tenure, effect, level = self._cohorts(name, horizon)
+            log_mean = effect + (self.drivers[name].calendar[0] + level)
             return np.where(tenure >= 0, np.exp(log_mean), np.nan)
 
         return cells("R"), cells("V")
@@ -148,17 +123,28 @@ class FittedCohortGlm:
         d = self.drivers["A"]
         return np.asarray(np.exp(np.minimum(self._weeks("A", horizon)[1] + d.level[0], d.ceiling)))
 
-    def _cells(self, name: str, tenure: Ints, level: Floats, horizon: int) -> Floats:
-        effect = self._weeks(name, horizon)[1][-tenure.shape[1] :]
-        log_mean = self._tenure_effect(name, tenure, horizon) + effect + level
-        return np.asarray(np.exp(np.minimum(log_mean, self.drivers[name].ceiling)))
+    def _cells(self, name: str, horizon: int) -> Floats:
+        """A driver of the panel's cohorts and weeks, or of the `horizon` weeks after it; NaN before birth."""
+        tenure, effect, level = self._cohorts(name, horizon)
+        weeks = self._weeks(name, horizon)[1][-tenure.shape[1] :]
+        log_mean = np.minimum(effect + weeks + level, self.drivers[name].ceiling)
+        return np.where(tenure >= 0, np.exp(log_mean), np.nan)
 
-    def _tenure_effect(self, name: str, tenure: Ints, horizon: int) -> Floats:
+    def _cohorts(self, name: str, horizon: int) -> tuple[Ints, Floats, Floats]:
+        """Tenure, its log effect, and the cohorts' levels, in the same cells as `_cells`."""
+        d = self.drivers[name]
+        if horizon:
+            tenure = CohortGrid.after(self.birth, self.n_weeks, horizon).tenure
+            level = np.concatenate([d.level + d.anchor, np.full(horizon, d.new_level)])[:, None]
+        else:
+            week = np.arange(self.n_weeks)
+            tenure = week - self.birth[:, None]
+            level = d.level[:, None] + (week >= self.n_weeks - ANCHOR) * d.anchor[:, None]
         trend = self._weeks(name, horizon)[0][-tenure.shape[1] :]
         censored = np.zeros(len(tenure), dtype=bool)
         censored[: len(self.birth)] = self.birth == LEFT_CENSORED
         features, _ = tenure_features(np.maximum(tenure, 0), censored[:, None], trend)
-        return np.asarray(features @ self.drivers[name].tenure)
+        return tenure, np.asarray(features @ d.tenure), level
 
     def state(self) -> State:
         values: dict[str, Any] = {

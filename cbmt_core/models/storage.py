@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 from cbmt_core import atomic
 from cbmt_core.models.contract import FittedForecaster, State
 
-__all__ = ["class_name", "load", "restore", "save"]
+__all__ = ["load", "save"]
 
 
 def save(fitted: FittedForecaster, folder: Path) -> None:
@@ -22,7 +22,7 @@ def save(fitted: FittedForecaster, folder: Path) -> None:
     """
     state = fitted.state()
     (folder / "model.json").unlink(missing_ok=True)
-    header = {"class": class_name(fitted), "values": state.values}
+    header = {"class": _class_name(fitted), "values": state.values}
     with atomic.replacing(folder / "arrays.safetensors") as target:
         save_file({k: np.ascontiguousarray(v) for k, v in state.arrays.items()}, target)
     atomic.write_text(folder / "model.json", json.dumps(header, indent=1))
@@ -32,16 +32,16 @@ def load(folder: Path | str) -> FittedForecaster:
     """Read back a fitted model that `save` wrote."""
     folder = Path(folder)
     header = json.loads((folder / "model.json").read_text())
-    return restore(header["class"], State(header["values"], load_file(folder / "arrays.safetensors")))
+    return _restore(header["class"], State(header["values"], load_file(folder / "arrays.safetensors")))
 
 
-def class_name(fitted: FittedForecaster) -> str:
-    """What `restore` finds the model's class by."""
+def _class_name(fitted: FittedForecaster) -> str:
+    """What `_restore` finds the model's class by."""
     return f"{type(fitted).__module__}:{type(fitted).__qualname__}"
 
 
-def restore(name: str, state: State) -> FittedForecaster:
-    """The fitted model of the class that `class_name` named."""
+def _restore(name: str, state: State) -> FittedForecaster:
+    """The fitted model of the class that `_class_name` named."""
     module, _, kind = name.partition(":")
     if not module.startswith("cbmt_core.models."):
         raise ValueError(f"{name} is not one of this library's models")

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from panels import calibration, ordinary
@@ -16,7 +17,16 @@ from panels import calibration, ordinary
 from cbmt_core.models import build
 from cbmt_core.models.plus import PathPriors, learn_priors, weekly_series
 from cbmt_core.models.plus import paths as paths_module
-from cbmt_core.models.plus.paths import LEVEL_VARIANCE, REACH, FittedPaths, fit_paths, learn_prior
+from cbmt_core.models.plus.paths import (
+    LEVEL_VARIANCE,
+    REACH,
+    FittedPaths,
+    _Common,
+    _covariance,
+    _Time,
+    fit_paths,
+    learn_prior,
+)
 from cbmt_core.models.plus.prior import MOVES, RANDOM, PathPrior, regressor_names, regressors
 from cbmt_core.models.plus.series import (
     GROUPS,
@@ -108,7 +118,10 @@ def test_a_path_is_the_conditional_expectation_given_the_weeks_seen() -> None:
 def test_any_prior_is_a_covariance(together: float, shared: list[float], scale: list[float]) -> None:
     prior = PathPrior.usual("drivers", "US")
     prior.shared[:] = np.reshape(shared, (5, 3))
-    square = covariance(prior, 8, 4.0, np.array(scale), together)
+    common, time = _Common.of(prior), _Time.of(FIRST, 8, 0, "US")
+    given_firm = torch.tensor([scale], dtype=torch.float64), torch.tensor([together], dtype=torch.float64)
+    square = _covariance(time.kernels(common), common, *given_firm).reshape(24, 24).numpy()
+    np.testing.assert_allclose(square, covariance(prior, 8, 4.0, np.array(scale), together), rtol=1e-9)
     assert np.linalg.eigvalsh(square).min() > -1e-9 * np.trace(square)
 
 
@@ -231,12 +244,15 @@ def test_firms_of_different_weeks_are_refused() -> None:
 def test_series_are_what_is_left_of_the_drivers(seen: FirmPanel) -> None:
     glm = build("cohort_glm").fit(seen, seed=1)
     series = series_of(seen, glm)
-    R, _ = glm.cohorts_alone()
+    R, V = glm.cohorts_alone()
     acquired, repeat, aov = series["drivers"].value
     customers = np.where(seen.born, seen.size[:, None], 0.0)
     np.testing.assert_allclose(np.exp(acquired), seen.A + 0.5)
     expected = np.nansum(customers * R, axis=0)
     np.testing.assert_allclose(np.exp(repeat) * (expected + 0.5), np.nansum(customers * seen.R, axis=0) + 0.5)
+    half = 0.5 * seen.S.sum() / seen.orders.sum()
+    np.testing.assert_allclose(np.exp(aov) * (np.nansum(seen.orders * V, axis=0) + half), seen.S + half)
+    np.testing.assert_allclose(np.exp(series["sales"].value[0]), seen.S + half)
     assert abs(repeat.mean()) < 0.3
     assert abs(aov.mean()) < 0.3
     frame = weekly_series(seen, seed=1)

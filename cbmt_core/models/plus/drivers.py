@@ -44,9 +44,16 @@ class Cohorts(Protocol):
 
 def driver_totals(panel: Cohorts, forecast: PrimitiveForecast) -> dict[str, Floats]:
     """[H] each driver of a forecast from the end of `panel`."""
-    repeats, orders = _orders(panel, forecast)
-    sales = (orders * np.nan_to_num(forecast.V)).sum(axis=0)
-    return _totals(panel, forecast.A, repeats[: len(panel.birth)], orders.sum(axis=0), sales)
+    all_repeats, all_orders = _orders(panel, forecast)
+    repeats, orders = all_repeats[: len(panel.birth)], all_orders.sum(axis=0)
+    sales = (all_orders * np.nan_to_num(forecast.V)).sum(axis=0)
+    base = panel.birth == LEFT_CENSORED
+    return {
+        "acquisition": forecast.A,
+        "base": repeats[base].sum(axis=0),
+        "repeat": repeats[~base].sum(axis=0),
+        "aov": np.divide(sales, orders, out=np.zeros_like(sales), where=orders > 0),
+    }
 
 
 def sales_and_unborn(panel: Cohorts, forecast: PrimitiveForecast) -> tuple[Floats, Floats]:
@@ -66,18 +73,6 @@ def _orders(panel: Cohorts, forecast: PrimitiveForecast) -> tuple[Floats, Floats
     orders = repeats.copy()
     orders[N + np.arange(H), np.arange(H)] += forecast.A
     return repeats, orders
-
-
-def _totals(
-    panel: Cohorts, acquired: Floats, repeats: Floats, orders: Floats, sales: Floats
-) -> dict[str, Floats]:
-    base = panel.birth == LEFT_CENSORED
-    return {
-        "acquisition": acquired,
-        "base": repeats[base].sum(axis=0),
-        "repeat": repeats[~base].sum(axis=0),
-        "aov": np.divide(sales, orders, out=np.zeros_like(sales), where=orders > 0),
-    }
 
 
 def moved(panel: Cohorts, forecast: PrimitiveForecast, by: Mapping[str, Floats]) -> PrimitiveForecast:

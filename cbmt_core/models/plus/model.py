@@ -59,9 +59,7 @@ class FittedPlus:
     def forecast(self, horizon: int) -> PrimitiveForecast:
         own = self.own_paths(horizon)
         totals = driver_totals(self.cohorts, own)
-        network = self.network.forecast(horizon)
-        assert isinstance(network, PrimitiveForecast)
-        said = driver_totals(self.cohorts, network)
+        said = driver_totals(self.cohorts, self.network.forecast(horizon))
         by = {driver: TRUST * log_ratio(said[driver], totals[driver], driver) for driver in DRIVERS}
         sales, unborn = sales_and_unborn(self.cohorts, moved(self.cohorts, own, by))
         # Repeat orders of cohorts yet to be born move with their size and with their rate.
