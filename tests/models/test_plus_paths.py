@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from panels import calibration, ordinary
 
+from cbmt_core.errors import BadFirmData
 from cbmt_core.models import build
 from cbmt_core.models.plus import PathPriors, learn_priors, weekly_series
 from cbmt_core.models.plus import paths as paths_module
@@ -237,7 +238,7 @@ def test_noise_of_a_count_is_that_of_drawn_counts() -> None:
 def test_firms_of_different_weeks_are_refused() -> None:
     prior, rng = PathPrior.usual("sales", "US"), np.random.default_rng(0)
     some = [drawn(prior, rng, "a", 0.0), drawn(prior, rng, "b", 0.0, weeks=WEEKS - 1)]
-    with pytest.raises(ValueError, match="different weeks"):
+    with pytest.raises(BadFirmData, match=f"{WEEKS - 1} weeks from 2017-01-01|{WEEKS} weeks from 2017-01-01"):
         learn_prior(some, prior)
 
 

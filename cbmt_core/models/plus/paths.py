@@ -17,6 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from cbmt_core.errors import BadFirmData
 from cbmt_core.models.neural.training import one_thread
 from cbmt_core.models.plus.prior import MOVES, RANDOM, PathPrior, regressors
 from cbmt_core.models.plus.series import WeeklySeries
@@ -119,8 +120,13 @@ def learn_prior(
     firms = sorted(firms, key=lambda one: hashlib.sha256(one.firm.encode()).digest())[:MOST_FIRMS]
     if not firms:
         return usual
-    if len({(one.first_week, one.n_weeks, one.country) for one in firms}) > 1:
-        raise ValueError("the series of these firms are of different weeks or countries")
+    for one in firms:
+        if (one.first_week, one.n_weeks) != (firms[0].first_week, firms[0].n_weeks):
+            raise BadFirmData(
+                one.firm,
+                f"its series has {one.n_weeks} weeks from {one.first_week}, that of {firms[0].firm!r} has "
+                f"{firms[0].n_weeks} from {firms[0].first_week}: make the series of both again",
+            )
     with one_thread():
         common = _Common.of(usual)
         _minimise(_batches(firms, usual), common, LEARNING_STEPS, _Common.of(usual), progress)
