@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from panels import calibration, ordinary
 
 from cbmt_core.compose import compose
 from cbmt_core.models import build
-from cbmt_core.models.plus import CbmtPlus
+from cbmt_core.models.plus import CbmtPlus, learn_priors, weekly_series
 from cbmt_core.models.plus.drivers import DRIVERS, REACH, driver_totals, moved, sales_and_unborn
 from cbmt_core.models.plus.model import TOPLINE, TRUST
+from cbmt_core.models.plus.paths import fit_paths, learn_prior
+from cbmt_core.models.plus.prior import PathPrior
+from cbmt_core.models.plus.series import HALF, series_of
 from cbmt_core.panel import FirmPanel
 
 
@@ -59,5 +64,28 @@ def test_plus_lies_between_its_own_paths_the_network_and_the_path_of_sales(seen:
     said = driver_totals(fitted.cohorts, fitted.network.forecast(20))["aov"]
     mine = driver_totals(fitted.cohorts, own)["aov"]
     np.testing.assert_allclose(plus.V[0], own.V[0] * (said / mine) ** TRUST)
-    assert "usual" in fitted.record.diagnosis
+    assert "its own weeks alone" in fitted.record.diagnosis
     assert 0 < fitted.record.parameters["comovement"] < 1
+
+
+@pytest.mark.slow
+def test_a_firm_by_itself_is_a_panel_of_one(seen: FirmPanel) -> None:
+    alone = CbmtPlus(profile="smoke").fit(seen, seed=2)
+    priors = learn_priors(weekly_series(seen, seed=2), seen.design.country)
+    of_one = CbmtPlus(priors=priors, network=alone.network).fit(seen, seed=2)
+    np.testing.assert_allclose(of_one.forecast(20).A, alone.forecast(20).A)
+    assert of_one.record.diagnosis == alone.record.diagnosis
+
+
+@pytest.mark.slow
+def test_a_season_far_from_the_usual_is_learned_from_the_firm_itself(seen: FirmPanel) -> None:
+    """Acquisition that triples and falls again within each year is far beyond the usual prior's seasons."""
+    season = np.exp(1.1 * np.sin(2 * np.pi * np.arange(seen.n_weeks + 26) / 52))
+    acquired = np.round(200 * season)
+    panel = replace(seen, A=acquired[: seen.n_weeks])
+    series = series_of(panel, build("cohort_glm").fit(seen, seed=1))["drivers"]
+    usual = PathPrior.usual("drivers", seen.design.country)
+    own = learn_prior([series], usual)
+    ahead = np.log(acquired[seen.n_weeks :] + HALF)
+    missed = [np.abs(fit_paths(series, prior).forecast(26)[0] - ahead).mean() for prior in (own, usual)]
+    assert missed[0] < 0.5 * missed[1]

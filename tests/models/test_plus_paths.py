@@ -201,7 +201,7 @@ def test_a_prior_does_not_depend_on_the_order_of_firms_or_rows(
 
 
 def test_priors_survive_a_table(seen: FirmPanel) -> None:
-    usual = PathPriors.usual("US")
+    usual = PathPriors({group: PathPrior.usual(group, "US") for group in GROUPS})
     back = PathPriors.from_frame(usual.frame().sample(frac=1.0, random_state=2), "US")
     for group in GROUPS:
         for field in ("sd", "shared", "memory", "weight", "mean"):

@@ -121,8 +121,7 @@ class CbmtPlus:
     """Cohorts age as `cohort_glm` says; acquisition, repeat orders and order values go on along paths whose prior is
     learned across firms, drawn towards the network's forecast and towards the path of sales by itself.
 
-    `priors` are made once for all firms by `learn_priors`; without them, as for a firm by itself, the usual ones
-    serve.
+    `priors` are made once for all firms by `learn_priors`; without them the firm's own weeks alone teach.
     """
 
     profile: str = "quick"
@@ -134,10 +133,9 @@ class CbmtPlus:
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedPlus:
         glm = CohortGlm().fit(panel, seed=seed)
-        priors = self.priors or PathPriors.usual(panel.design.country)
-        paths = {
-            group: fit_paths(series, priors.groups[group]) for group, series in series_of(panel, glm).items()
-        }
+        series = series_of(panel, glm)
+        priors = self.priors or PathPriors.of_one(series, panel.design.country)
+        paths = {group: fit_paths(one, priors.groups[group]) for group, one in series.items()}
         network = self.network or NeuralForecaster(
             NETWORK, self.profile, self.storage, progress=self.progress
         ).fit(panel, seed=seed)
@@ -148,7 +146,7 @@ class CbmtPlus:
                 "restlessness": paths["drivers"].scale.tolist(),
                 "network": dict(network.record.parameters),
             },
-            diagnosis="" if priors.firms else "no prior learned across firms: the usual one serves",
+            diagnosis="" if priors.firms > 1 else "its own weeks alone taught the prior of its paths",
             validation_error=network.record.validation_error,
             trials=network.record.trials,
         )

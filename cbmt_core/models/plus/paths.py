@@ -31,7 +31,7 @@ LEVEL_VARIANCE = 4.0
 SCALE_SD, COMOVEMENT_SD = 0.35, 1.5
 """How far firms lie apart in the log of their restlessness, and in the logit of their co-movement."""
 TRUSTED = {"sd": 1.0, "shared": 1.0, "memory": 0.5, "weight": 1.0, "mean": 0.5}
-"""How far, in logs or the like, firms may move the usual prior: one firm hardly does, thirty do."""
+"""How far, in logs or the like, firms may move the usual prior; the more there are, the less it weighs."""
 MOST_FIRMS = 60
 """Firms that a prior is learned from: more cost time and change little."""
 CLEAR = 0.25

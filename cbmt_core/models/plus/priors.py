@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Self
 
@@ -10,7 +10,7 @@ import pandas as pd
 
 from cbmt_core.models.plus.paths import learn_prior
 from cbmt_core.models.plus.prior import PathPrior
-from cbmt_core.models.plus.series import GROUPS, series_from_frame
+from cbmt_core.models.plus.series import GROUPS, WeeklySeries, series_from_frame
 
 __all__ = ["PathPriors", "learn_priors"]
 
@@ -20,9 +20,11 @@ class PathPriors:
     groups: dict[str, PathPrior]
 
     @classmethod
-    def usual(cls, country: str) -> Self:
-        """What is assumed before any firm has told."""
-        return cls({group: PathPrior.usual(group, country) for group in GROUPS})
+    def of_one(cls, series: Mapping[str, WeeklySeries], country: str) -> Self:
+        """Those of a firm by itself, from its series of each group: the usual ones, as far as it says otherwise."""
+        return cls(
+            {group: learn_prior([one], PathPrior.usual(group, country)) for group, one in series.items()}
+        )
 
     @property
     def firms(self) -> int:
