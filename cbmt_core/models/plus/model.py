@@ -146,7 +146,7 @@ class CbmtPlus:
                 "restlessness": paths["drivers"].scale.tolist(),
                 "network": dict(network.record.parameters),
             },
-            diagnosis="" if priors.firms > 1 else "its own weeks alone taught the prior of its paths",
+            diagnosis="" if priors.firms > 1 else "the prior of its paths rests on one firm's weeks",
             validation_error=network.record.validation_error,
             trials=network.record.trials,
         )
