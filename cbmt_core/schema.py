@@ -185,7 +185,8 @@ _ALL = (
             Column(
                 "validation_error",
                 "DOUBLE",
-                "SMAPE of total sales over the validation window, for models chosen by it",
+                "SMAPE over the validation window, for models chosen by it: mean of the five outcomes, "
+                "of the three drivers (single_task, lstm), or of total sales (direct)",
                 nullable=True,
             ),
             Column("seconds", "DOUBLE", "processor seconds for fit and forecast"),

@@ -23,12 +23,12 @@ TRAINING, VALIDATION = "#33658a", "#d1495b"
 STAGE_COLOURS = {"random": "#33658a", "grid": "#e3a018", "refined": "#2a9d6f"}
 
 
-def learning_curves(models: Mapping[str, Trials], title: str, *, dpi: int = 80) -> bytes | None:
-    """Loss of the chosen trial of each model, step by step, above the error of its forecasts of the validation
-    window; None when no model has a curve."""
+def learning_curves(searches: Mapping[str, Trials], title: str, *, dpi: int = 80) -> bytes | None:
+    """Loss of the trial that each search chose, step by step, above the error of its forecasts of the validation
+    window; None when none has a curve."""
     curves = {
         name: trial["notes"]["curve"]
-        for name, trials in models.items()
+        for name, trials in searches.items()
         for trial in trials
         if trial["chosen"] and "curve" in trial["notes"]
     }
@@ -49,13 +49,13 @@ def learning_curves(models: Mapping[str, Trials], title: str, *, dpi: int = 80) 
     return _finished(figure, title, dpi)
 
 
-def tuning_history(models: Mapping[str, Trials], title: str, *, dpi: int = 80) -> bytes | None:
+def tuning_history(searches: Mapping[str, Trials], title: str, *, dpi: int = 80) -> bytes | None:
     """Error of every trial by stage, hollow where it was pruned, and the least so far; None without trials."""
-    models = {name: trials for name, trials in models.items() if trials}
-    if not models:
+    searches = {name: trials for name, trials in searches.items() if trials}
+    if not searches:
         return None
-    figure, axes = _grid(len(models), 1)
-    for (place,), (name, trials) in zip(axes, models.items(), strict=True):
+    figure, axes = _grid(len(searches), 1)
+    for (place,), (name, trials) in zip(axes, searches.items(), strict=True):
         numbers = np.arange(1, len(trials) + 1)
         errors = np.array([np.nan if t["error"] is None else t["error"] for t in trials])
         finished = np.array([np.inf if t["pruned"] else e for t, e in zip(trials, errors, strict=True)])
@@ -78,15 +78,15 @@ def tuning_history(models: Mapping[str, Trials], title: str, *, dpi: int = 80) -
     return _finished(figure, title, dpi)
 
 
-def _grid(models: int, rows: int) -> tuple[Figure, list[tuple[Axes, ...]]]:
-    """`rows` axes above each other for each model, three models in a line: the width of the UI's dialog."""
-    columns, lines = min(models, COLUMNS), math.ceil(models / COLUMNS)
+def _grid(searches: int, rows: int) -> tuple[Figure, list[tuple[Axes, ...]]]:
+    """`rows` axes above each other for each search, three in a line: the width of the UI's dialog."""
+    columns, lines = min(searches, COLUMNS), math.ceil(searches / COLUMNS)
     figure = Figure(figsize=(2.3 * columns, 0.4 + (0.6 + 1.3 * rows) * lines), layout="constrained")
     axes = figure.subplots(rows * lines, columns, squeeze=False)
-    for place in axes[-rows:, models - columns * (lines - 1) :].flat:
+    for place in axes[-rows:, searches - columns * (lines - 1) :].flat:
         place.set_axis_off()
     return figure, [
-        tuple(axes[k // columns * rows + row, k % columns] for row in range(rows)) for k in range(models)
+        tuple(axes[k // columns * rows + row, k % columns] for row in range(rows)) for k in range(searches)
     ]
 
 

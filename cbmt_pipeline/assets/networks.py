@@ -1,7 +1,9 @@
 """Networks of one firm: tuned, trained and kept; then their forecasts. One firm a run."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import dagster as dg
 from threadpoolctl import threadpool_limits
@@ -144,10 +146,11 @@ def _tuned(
 
 
 def _fits_metadata(unit: Unit, fits: list[ModelFit]) -> dict[str, object]:
-    trials = {fit.model: fit.trials for fit in fits}
+    trials = [(_searched(fit, trial), trial) for fit in fits for trial in fit.trials]
+    searches = {name: [trial for other, trial in trials if other == name] for name, _ in trials}
     pictures = {
-        "learning_curves": learning_curves(trials, f"{unit.name}: the chosen trials"),
-        "tuning_history": tuning_history(trials, f"{unit.name}: every trial"),
+        "learning_curves": learning_curves(searches, f"{unit.name}: the chosen trials"),
+        "tuning_history": tuning_history(searches, f"{unit.name}: every trial"),
     }
     errors = {fit.model: fit.fitted.record.validation_error for fit in fits if fit.fitted}
     return {
@@ -175,7 +178,7 @@ def _fits_metadata(unit: Unit, fits: list[ModelFit]) -> dict[str, object]:
             records=[
                 dg.TableRecord(
                     {
-                        "model": fit.model,
+                        "search": name,
                         "trial": number,
                         "stage": trial["stage"],
                         "validation error": _number(trial["error"]),
@@ -185,11 +188,16 @@ def _fits_metadata(unit: Unit, fits: list[ModelFit]) -> dict[str, object]:
                         "setting": ", ".join(f"{k} {_number(v)}" for k, v in trial["choice"].items()),
                     }
                 )
-                for fit in fits
-                for number, trial in enumerate(fit.trials, start=1)
+                for name, search in searches.items()
+                for number, trial in enumerate(search, start=1)
             ]
         ),
     }
+
+
+def _searched(fit: ModelFit, trial: Mapping[str, Any]) -> str:
+    """The search a trial belongs to: its model's, or that of one of the model's drivers."""
+    return f"{fit.model} {trial['part']}" if "part" in trial else fit.model
 
 
 def _number(value: object) -> str:

@@ -11,7 +11,7 @@ from cbmt_core.models.neural.curve import POINTS, curve
 @pytest.mark.parametrize("steps", [1, 7, POINTS, 137, 600])
 def test_points_cover_every_step_once(steps: int) -> None:
     """A point is the mean since the one before, so the weighted mean of the points is that of the losses."""
-    losses = np.random.default_rng(3).gamma(2.0, size=(3, steps))
+    losses = np.random.default_rng(3).gamma(2.0, size=steps)
     training = curve(losses.tolist(), [(steps, 12.0)])["training"]
     ends = np.array([0, *(step for step, _ in training)])
     assert ends[-1] == steps
@@ -22,4 +22,4 @@ def test_points_cover_every_step_once(steps: int) -> None:
 
 
 def test_validation_is_kept_as_it_is() -> None:
-    assert curve([[1.0, 2.0]], [(1, 30.5), (2, 20.25)])["validation"] == [[1, 30.5], [2, 20.25]]
+    assert curve([1.0, 2.0], [(1, 30.5), (2, 20.25)])["validation"] == [[1, 30.5], [2, 20.25]]

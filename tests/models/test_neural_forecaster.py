@@ -22,6 +22,7 @@ from cbmt_core.models.neural.forecaster import FAMILIES
 from cbmt_core.models.neural.profiles import PROFILES
 from cbmt_core.models.sequence import OUTCOMES
 from cbmt_core.panel import FirmPanel
+from cbmt_core.tuning import Stages
 
 
 @pytest.fixture(scope="module")
@@ -30,25 +31,59 @@ def seen() -> FirmPanel:
 
 
 def test_families_share_as_the_paper_says() -> None:
-    assert FAMILIES["cbmt"].groups == FAMILIES["joint"].groups == (OUTCOMES,)
-    assert FAMILIES["single_task"].groups == FAMILIES["lstm"].groups == (("A",), ("R",), ("V",))
-    aligned = {name for name, family in FAMILIES.items() if "weight_C" in family.space()}
-    assert aligned == {"cbmt"}
-    for family in FAMILIES.values():
-        for name, value in family.default().items():
-            assert family.space()[name]._contains(family.space()[name].to_internal_repr(value)), name
+    outcomes = {name: [part.outcomes for part in parts] for name, parts in FAMILIES.items()}
+    assert outcomes["cbmt"] == outcomes["joint"] == [OUTCOMES]
+    assert outcomes["single_task"] == outcomes["lstm"] == [("A",), ("R",), ("V",)]
+    parts = [(name, part) for name, parts in FAMILIES.items() for part in parts]
+    assert {name for name, part in parts if "weight_C" in part.space()} == {"cbmt"}
+    for _, part in parts:
+        for name, value in part.default().items():
+            assert part.space()[name]._contains(part.space()[name].to_internal_repr(value)), name
+
+
+def other_order_values(panel: FirmPanel) -> FirmPanel:
+    return replace(panel, V=panel.V * (1 + 0.3 * np.sin(np.arange(panel.n_weeks))))
 
 
 def test_single_task_network_of_one_driver_does_not_see_the_others(seen: FirmPanel) -> None:
-    """Other order values, other acquisition: the forecast of ROPC does not move by a digit."""
+    """Other order values: the forecasts of acquisition and ROPC do not move by a digit."""
     model = NeuralForecaster("single_task", profile="smoke")
-    chosen = FitRecord({**FAMILIES["single_task"].default(), "steps": 12})
+    chosen = FitRecord({**FAMILIES["single_task"][0].default(), "steps": 12})
     forecast = model.train(seen, chosen, 1).forecast(6)
-    other = replace(seen, V=seen.V * (1 + 0.3 * np.sin(np.arange(seen.n_weeks))))
-    changed = model.train(other, chosen, 1).forecast(6)
+    changed = model.train(other_order_values(seen), chosen, 1).forecast(6)
     np.testing.assert_array_equal(forecast.R, changed.R)
     np.testing.assert_array_equal(forecast.A, changed.A)
     assert not np.array_equal(forecast.V, changed.V)
+
+
+def test_single_task_search_of_one_driver_does_not_see_the_others(
+    seen: FirmPanel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other order values: every trial of acquisition and ROPC errs as before, and so the choice is the same."""
+    monkeypatch.setitem(PROFILES, "smoke", replace(PROFILES["smoke"], stages=Stages(random=3)))
+    model = NeuralForecaster("single_task", profile="smoke")
+    records = [model.choose(panel, 1) for panel in (seen, other_order_values(seen))]
+    for part in "ARV":
+        same = [[(t["choice"], t["error"]) for t in r.trials if t["part"] == part] for r in records]
+        assert len(same[0]) == 3
+        assert (same[0] == same[1]) == (part != "V")
+        (chosen,) = [t for t in records[0].trials if t["part"] == part and t["chosen"]]
+        assert records[0].parameters[part] == chosen["choice"]
+    errors = [t["error"] for t in records[0].trials if t["chosen"]]
+    assert records[0].validation_error == pytest.approx(np.mean(errors))
+
+
+def test_drivers_train_with_settings_of_their_own(seen: FirmPanel) -> None:
+    """Networks of two sizes in one family: each driver's forecast is that of its own setting."""
+    model = NeuralForecaster("single_task", profile="smoke")
+    default = FAMILIES["single_task"][0].default()
+    small = {**default, "width": 16, "layers": 1}
+    mixed = FitRecord({"A": small, "R": default, "V": small, "steps": 12})
+    forecast = model.train(seen, mixed, 1).forecast(6)
+    for choice, drivers in ((small, "AV"), (default, "R")):
+        alone = model.train(seen, FitRecord({**choice, "steps": 12}), 1).forecast(6)
+        for driver in drivers:
+            np.testing.assert_allclose(getattr(forecast, driver), getattr(alone, driver), rtol=1e-4)
 
 
 def test_search_is_stored_by_firm_and_model_and_taken_up_again(seen: FirmPanel, tmp_path: Path) -> None:

@@ -88,7 +88,10 @@ def test_the_ui_is_told_curves_history_errors_and_time(trained: Materialised) ->
     assert float(str(metadata["seconds"].value)) > 0
     trials = metadata["trials"]
     assert isinstance(trials, dg.TableMetadataValue)
-    of_direct = [record.data for record in trials.records if record.data["model"] == "direct"]
+    searches = {str(record.data["search"]) for record in trials.records}
+    drivers = {f"{model} {driver}" for model in ("single_task", "lstm") for driver in "ARV"}
+    assert searches == {"cbmt", "joint", "direct"} | drivers
+    of_direct = [record.data for record in trials.records if record.data["search"] == "direct"]
     assert [row["trial"] for row in of_direct] == list(range(1, 9))
     (chosen,) = [row for row in of_direct if row["chosen"]]
     errors = [float(str(row["validation error"])) for row in of_direct]

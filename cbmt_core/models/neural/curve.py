@@ -16,10 +16,8 @@ POINTS = 30
 """Points of the training curve; each is the mean loss of the mini-batches since the one before."""
 
 
-def curve(losses: Sequence[Sequence[float]], checks: Sequence[tuple[int, float]]) -> Curve:
-    """The curve of networks trained side by side: the mean of their losses at each step, and the error of
-    their joint walk-forward at each check."""
-    mean = np.mean(np.asarray(losses, float), axis=0)
-    ends = np.unique(np.linspace(0, len(mean), min(POINTS, len(mean)) + 1).round().astype(int))
-    training = [[int(end), float(f"{mean[start:end].mean():.4g}")] for start, end in pairwise(ends)]
+def curve(losses: Sequence[float], checks: Sequence[tuple[int, float]]) -> Curve:
+    """The curve of a network: its loss at each step, and the error of its walk-forward at each check."""
+    ends = np.unique(np.linspace(0, len(losses), min(POINTS, len(losses)) + 1).round().astype(int))
+    training = [[int(end), float(f"{np.mean(losses[start:end]):.4g}")] for start, end in pairwise(ends)]
     return {"training": training, "validation": [[step, float(error)] for step, error in checks]}

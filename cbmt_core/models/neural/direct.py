@@ -233,7 +233,7 @@ class Direct:
                 error = smape(panel.S[-VALIDATION_WEEKS:], np.maximum(path * span + low, 0.0))
                 best = min(best, (error, share))
                 checks.append((len(losses), error))
-            return best[0], {"share": best[1], "curve": curve([losses], checks)}
+            return best[0], {"share": best[1], "curve": curve(losses, checks)}
 
         return search(
             objective,

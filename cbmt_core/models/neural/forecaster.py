@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -36,7 +35,7 @@ from cbmt_core.models.sequence import (
 from cbmt_core.panel import FirmPanel
 from cbmt_core.tuning import Choice, Found, Progress, Report, search
 
-__all__ = ["FAMILIES", "Family", "FittedNeural", "NeuralForecaster", "Trained"]
+__all__ = ["FAMILIES", "FittedNeural", "NeuralForecaster", "Part", "Trained"]
 
 MIN_WEEKS = LOOKBACK + 6
 """Fewer weeks hold hardly a full window, and a network would extrapolate its own noise."""
@@ -54,12 +53,23 @@ partly luck."""
 
 
 @dataclass(frozen=True)
-class Family:
-    """How outcomes are spread over networks, and whether revenue aligns them."""
+class Part:
+    """What one network forecasts and how; it has a search of its own."""
 
-    groups: tuple[tuple[str, ...], ...]
+    outcomes: tuple[str, ...]
     backbone: str = "transformer"
     aligned: bool = False
+    """Whether revenue aligns the outcomes."""
+
+    @property
+    def name(self) -> str:
+        return "".join(self.outcomes)
+
+    @property
+    def judged_by(self) -> str | None:
+        """The outcome whose error decides between settings: a driver's network sees nothing but its driver, and
+        so does its search. None for all five."""
+        return JUDGED_BY.get(self.name)
 
     def space(self) -> dict[str, Any]:
         low_or_high = CategoricalDistribution([0.3, 1.0])
@@ -72,7 +82,7 @@ class Family:
             "dropout": CategoricalDistribution([0.2, 0.3]),
             "emphasis": CategoricalDistribution([0.5, 1.0]),
         }
-        if any(len(group) > 1 for group in self.groups):
+        if len(self.outcomes) > 1:
             space |= {f"weight_{k}": low_or_high for k in "ARVS"}
         if self.aligned:
             space["weight_C"] = CategoricalDistribution([0.1, 0.3, 1.0])
@@ -93,36 +103,38 @@ class Family:
         }
         return {name: values[name] for name in self.space()}
 
+    def run(self, choice: Choice, profile: Profile, data: TrainingSet, seed: int) -> Run:
+        """A network of these outcomes to be trained."""
+        network = NetworkConfig(
+            backbone=self.backbone,
+            outcomes=self.outcomes,
+            width=choice["width"],
+            feed_forward=2 * choice["width"],
+            encoder_layers=choice["layers"],
+            head_width=choice["head_width"],
+            dropout=choice["dropout"],
+        )
+        weights = {k: choice.get(f"weight_{k}", 1.0) for k in OUTCOMES}
+        training = TrainingConfig(
+            steps=profile.steps,
+            batch=profile.batch,
+            rate=choice["rate"],
+            backbone_share=choice["backbone_share"],
+            weights=LossWeights(**weights, C=choice.get("weight_C", 0.0)),
+            emphasis=choice["emphasis"],
+        )
+        return Run(data, network, training, seed)
 
-_EACH = (("A",), ("R",), ("V",))
 
-FAMILIES: dict[str, Family] = {
-    "cbmt": Family((OUTCOMES,), aligned=True),
-    "joint": Family((OUTCOMES,)),
-    "single_task": Family(_EACH),
-    "lstm": Family(_EACH, backbone="lstm"),
+JUDGED_BY = {"A": "acquisition", "R": "ropc", "V": "aov"}
+
+FAMILIES: dict[str, tuple[Part, ...]] = {
+    "cbmt": (Part(OUTCOMES, aligned=True),),
+    "joint": (Part(OUTCOMES),),
+    "single_task": tuple(Part((driver,)) for driver in "ARV"),
+    "lstm": tuple(Part((driver,), backbone="lstm") for driver in "ARV"),
 }
-
-
-def _configs(family: Family, choice: Choice, profile: Profile) -> tuple[NetworkConfig, TrainingConfig]:
-    weights = {k: choice.get(f"weight_{k}", 1.0) for k in OUTCOMES}
-    network = NetworkConfig(
-        backbone=family.backbone,
-        width=choice["width"],
-        feed_forward=2 * choice["width"],
-        encoder_layers=choice["layers"],
-        head_width=choice["head_width"],
-        dropout=choice["dropout"],
-    )
-    training = TrainingConfig(
-        steps=profile.steps,
-        batch=profile.batch,
-        rate=choice["rate"],
-        backbone_share=choice["backbone_share"],
-        weights=LossWeights(**weights, C=choice.get("weight_C", 0.0)),
-        emphasis=choice["emphasis"],
-    )
-    return network, training
+"""How outcomes are spread over networks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,87 +223,85 @@ class NeuralForecaster:
             return self.train(panel, self.choose(panel, seed), seed)
 
     def choose(self, panel: FirmPanel, seed: int) -> FitRecord:
-        """The setting to train with: the search's, or the default of a firm too young for one."""
+        """The settings to train with: the searches', or the default of a firm too young for one.
+
+        Each part of the family has a search of its own. With several, the settings stand under the parts'
+        names, and the validation error is the mean of theirs.
+        """
         if panel.n_weeks < MIN_WEEKS:
             raise CannotFit(
                 self.family, panel.firm, f"it has {panel.n_weeks} weeks; at least {MIN_WEEKS} are needed"
             )
-        family, profile = FAMILIES[self.family], PROFILES[self.profile]
+        parts, profile = FAMILIES[self.family], PROFILES[self.profile]
+        steps = {"steps": profile.steps}
         if panel.n_weeks < MIN_SEARCH_WEEKS:
             return FitRecord(
-                {**family.default(), "steps": profile.steps},
+                {**parts[0].default(), **steps},
                 diagnosis=f"default setting: a search needs {MIN_SEARCH_WEEKS} weeks",
             )
-        found = self._search(family, profile, panel, seed)
+        found = {part.name: self._search(part, panel, seed) for part in parts}
+        if len(parts) == 1:
+            (only,) = found.values()
+            return FitRecord({**only.choice, **steps}, validation_error=only.error, trials=only.history)
         return FitRecord(
-            {**found.choice, "steps": profile.steps}, validation_error=found.error, trials=found.history
+            {**{name: dict(one.choice) for name, one in found.items()}, **steps},
+            validation_error=float(np.mean([one.error for one in found.values()])),
+            trials=tuple({"part": name, **trial} for name, one in found.items() for trial in one.history),
         )
 
     def train(self, panel: FirmPanel, chosen: FitRecord, seed: int) -> FittedNeural:
-        """Networks with the chosen setting, trained on the whole panel."""
-        family, profile = FAMILIES[self.family], PROFILES[self.profile]
-        scaling = Scaling.of(panel)
-        seeds = range(seed, seed + max(1, profile.networks // len(family.groups)))
-        data = _data(panel, scaling, family)
-        (networks,) = _train(family, chosen.parameters, profile, data, scaling, seeds, CHECKS[-1:])
-        return FittedNeural(Trained(networks, scaling), History.of(panel).tail(LOOKBACK), scaling, chosen)
+        """Networks with the chosen settings, trained on the whole panel."""
+        parts, profile = FAMILIES[self.family], PROFILES[self.profile]
+        scaling, runs = Scaling.of(panel), []
+        for part in parts:
+            choice = chosen.parameters.get(part.name, chosen.parameters)
+            data = TrainingSet.of(panel, scaling, part.outcomes)
+            seeds = range(seed, seed + max(1, profile.networks // len(parts)))
+            runs += [part.run(choice, profile, data, each) for each in seeds]
+        networks: list[tuple[Network, Tensor]] = []
+        for _, alike in groupby(runs, Run.shape):
+            (trained,) = train(list(alike), scaling, [profile.steps])
+            networks += trained
+        return FittedNeural(
+            Trained(tuple(networks), scaling), History.of(panel).tail(LOOKBACK), scaling, chosen
+        )
 
-    def _search(self, family: Family, profile: Profile, panel: FirmPanel, seed: int) -> Found:
+    def _search(self, part: Part, panel: FirmPanel, seed: int) -> Found:
+        parts, profile = FAMILIES[self.family], PROFILES[self.profile]
         training = validation_split(panel)
         trial = replace(profile, steps=profile.trial_steps)
         scaling, history = Scaling.of(training), History.of(training)
-        data = _data(training, scaling, family)
+        data = TrainingSet.of(training, scaling, part.outcomes)
         horizon = panel.n_weeks - training.n_weeks
         # The pruner wants two finished trials to compare with: two trials are measured at their end alone.
         shares = CHECKS if profile.stages.total > 2 else CHECKS[-1:]
+        stops = [max(1, round(share * trial.steps)) for share in shares]
 
         def objective(choice: Choice, report: Report) -> tuple[float, dict[str, Any]]:
             """The walk-forward error over the validation window."""
-            losses: list[list[float]] = [[] for _ in data]
+            losses: list[float] = []
             checks, error = [], np.inf
-            for networks in _train(family, choice, trial, data, scaling, [seed], shares, losses):
-                drivers = walk_forward(Trained(networks, scaling), history, scaling, horizon)
-                error = walk_forward_error(panel, training, drivers)
-                checks.append((len(losses[0]), error))
+            for networks in train([part.run(choice, trial, data, seed)], scaling, stops, [losses]):
+                drivers = walk_forward(Trained(tuple(networks), scaling), history, scaling, horizon)
+                error = walk_forward_error(panel, training, drivers, part.judged_by)
+                checks.append((len(losses), error))
                 if report(error):
                     raise optuna.TrialPruned
             return error, {"curve": curve(losses, checks)}
 
+        def progress(done: int, total: int) -> None:
+            if self.progress:
+                self.progress(parts.index(part) * total + done, len(parts) * total)
+
         return search(
             objective,
-            family.space(),
-            [family.default()],
+            part.space(),
+            [part.default()],
             profile.stages,
             seed=seed,
             storage=self.storage,
             study=f"{panel.firm}/{self.family}",
-            depends=(panel.digest, profile, CHECKS),
+            depends=(panel.digest, profile, CHECKS, part),
             margin=MARGIN,
-            progress=self.progress,
+            progress=progress,
         )
-
-
-def _data(panel: FirmPanel, scaling: Scaling, family: Family) -> dict[tuple[str, ...], TrainingSet]:
-    return {group: TrainingSet.of(panel, scaling, group) for group in family.groups}
-
-
-def _train(
-    family: Family,
-    choice: Choice,
-    profile: Profile,
-    data: Mapping[tuple[str, ...], TrainingSet],
-    scaling: Scaling,
-    seeds: Sequence[int],
-    shares: Sequence[float],
-    losses: Sequence[list[float]] = (),
-) -> Iterator[tuple[tuple[Network, Tensor], ...]]:
-    """The networks of all groups and seeds after each share of the steps, trained side by side."""
-    sizes, config = _configs(family, choice, profile)
-    stops = [max(1, round(share * config.steps)) for share in shares]
-    runs = [
-        Run(part, replace(sizes, outcomes=group), config, seed)
-        for group, part in data.items()
-        for seed in seeds
-    ]
-    for networks in train(runs, scaling, stops, losses):
-        yield tuple(networks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -86,6 +86,11 @@ class Run:
     config: TrainingConfig
     seed: int
 
+    def shape(self) -> tuple[object, ...]:
+        """What runs that are computed side by side have in common."""
+        sizes = replace(self.sizes, outcomes=(), dropout=0.0)
+        return sizes, len(self.sizes.outcomes), self.config.batch, self.config.steps
+
     def draws(self, steps: int) -> tuple[Tensor, Tensor]:
         """[steps, batch] windows of the mini-batches, and the cohort ids they show."""
         rng, config, n = np.random.default_rng(self.seed), self.config, len(self.data)
@@ -102,8 +107,8 @@ def train(
 ) -> Iterator[list[tuple[Network, Tensor]]]:
     """The networks and their parameters after each number of steps in `stops`; `losses` get each step's.
 
-    The runs are computed side by side, so they must agree in everything that shapes the computation: sizes,
-    number of outcomes, batch, steps. What one run learns does not depend on the others.
+    The runs are computed side by side, so they must agree in their `shape`. What one run learns does not
+    depend on the others.
     """
     parts = np.array_split(np.arange(len(runs)), math.ceil(len(runs) / SIDE_BY_SIDE))
     groups = [

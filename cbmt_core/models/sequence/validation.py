@@ -19,7 +19,11 @@ def validation_split(panel: FirmPanel) -> FirmPanel:
     return panel.until(panel.weeks[panel.n_weeks - held - 1].astype(object))
 
 
-def walk_forward_error(panel: FirmPanel, training: FirmPanel, drivers: PrimitiveForecast) -> float:
-    """Mean SMAPE of the five outcomes of a forecast from `training`'s origin, on the later weeks of `panel`."""
+def walk_forward_error(
+    panel: FirmPanel, training: FirmPanel, drivers: PrimitiveForecast, outcome: str | None = None
+) -> float:
+    """SMAPE of a forecast from `training`'s origin on the later weeks of `panel`: of one outcome that
+    `cbmt_core.metrics` scores, or the mean over the five. 0 where nothing can be scored, as AOV without orders."""
     scores = score(panel, compose(training, drivers), training.origin)
-    return float(np.nanmean([s.smape for s in scores if s.horizon == FULL]))
+    errors = [s.smape for s in scores if s.horizon == FULL and outcome in (None, s.outcome)]
+    return float(np.mean([error for error in errors if not np.isnan(error)] or [0.0]))
