@@ -45,10 +45,10 @@ class FitRecord:
     diagnosis: str = ""
     """What went wrong or was worked around, in words; empty when nothing was."""
     validation_error: float | None = None
-    """Error over the validation window, for models that choose by it; the mean where parts choose for themselves."""
+    """Error over the validation window, for models that choose by it; the mean where drivers have theirs."""
     trials: Sequence[Mapping[str, Any]] = field(default=(), compare=False)
-    """The search behind the choice, trial by trial (`Found.history` of `cbmt_core.tuning`), with a `part` where
-    parts of a model have searches of their own; not part of the saved model."""
+    """The search behind the choice, trial by trial (`Found.history` of `cbmt_core.tuning`), with a `driver` where
+    a model's drivers have searches of their own; not part of the saved model."""
 
 
 @dataclass(frozen=True, eq=False)

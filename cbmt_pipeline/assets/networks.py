@@ -197,7 +197,7 @@ def _fits_metadata(unit: Unit, fits: list[ModelFit]) -> dict[str, object]:
 
 def _searched(fit: ModelFit, trial: Mapping[str, Any]) -> str:
     """The search a trial belongs to: its model's, or that of one of the model's drivers."""
-    return f"{fit.model} {trial['part']}" if "part" in trial else fit.model
+    return f"{fit.model} {trial['driver']}" if "driver" in trial else fit.model
 
 
 def _number(value: object) -> str:

@@ -63,12 +63,12 @@ def test_single_task_search_of_one_driver_does_not_see_the_others(
     monkeypatch.setitem(PROFILES, "smoke", replace(PROFILES["smoke"], stages=Stages(random=3)))
     model = NeuralForecaster("single_task", profile="smoke")
     records = [model.choose(panel, 1) for panel in (seen, other_order_values(seen))]
-    for part in "ARV":
-        same = [[(t["choice"], t["error"]) for t in r.trials if t["part"] == part] for r in records]
+    for driver in ("acquisition", "ropc", "aov"):
+        same = [[(t["choice"], t["error"]) for t in r.trials if t["driver"] == driver] for r in records]
         assert len(same[0]) == 3
-        assert (same[0] == same[1]) == (part != "V")
-        (chosen,) = [t for t in records[0].trials if t["part"] == part and t["chosen"]]
-        assert records[0].parameters[part] == chosen["choice"]
+        assert (same[0] == same[1]) == (driver != "aov")
+        (chosen,) = [t for t in records[0].trials if t["driver"] == driver and t["chosen"]]
+        assert records[0].parameters[driver] == chosen["choice"]
     errors = [t["error"] for t in records[0].trials if t["chosen"]]
     assert records[0].validation_error == pytest.approx(np.mean(errors))
 
@@ -78,7 +78,7 @@ def test_drivers_train_with_settings_of_their_own(seen: FirmPanel) -> None:
     model = NeuralForecaster("single_task", profile="smoke")
     default = FAMILIES["single_task"][0].default()
     small = {**default, "width": 16, "layers": 1}
-    mixed = FitRecord({"A": small, "R": default, "V": small, "steps": 12})
+    mixed = FitRecord({"acquisition": small, "ropc": default, "aov": small, "steps": 12})
     forecast = model.train(seen, mixed, 1).forecast(6)
     for choice, drivers in ((small, "AV"), (default, "R")):
         alone = model.train(seen, FitRecord({**choice, "steps": 12}), 1).forecast(6)

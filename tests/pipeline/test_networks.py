@@ -89,7 +89,9 @@ def test_the_ui_is_told_curves_history_errors_and_time(trained: Materialised) ->
     trials = metadata["trials"]
     assert isinstance(trials, dg.TableMetadataValue)
     searches = {str(record.data["search"]) for record in trials.records}
-    drivers = {f"{model} {driver}" for model in ("single_task", "lstm") for driver in "ARV"}
+    drivers = {
+        f"{model} {driver}" for model in ("single_task", "lstm") for driver in ("acquisition", "ropc", "aov")
+    }
     assert searches == {"cbmt", "joint", "direct"} | drivers
     of_direct = [record.data for record in trials.records if record.data["search"] == "direct"]
     assert [row["trial"] for row in of_direct] == list(range(1, 9))

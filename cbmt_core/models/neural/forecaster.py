@@ -62,14 +62,10 @@ class Part:
     """Whether revenue aligns the outcomes."""
 
     @property
-    def name(self) -> str:
-        return "".join(self.outcomes)
-
-    @property
-    def judged_by(self) -> str | None:
-        """The outcome whose error decides between settings: a driver's network sees nothing but its driver, and
-        so does its search. None for all five."""
-        return JUDGED_BY.get(self.name)
+    def driver(self) -> str | None:
+        """The only outcome of the network, by its long name; None when there are several. A network that sees
+        nothing but its driver is chosen by the error of that driver, others by that of all five outcomes."""
+        return DRIVERS[self.outcomes[0]] if len(self.outcomes) == 1 else None
 
     def space(self) -> dict[str, Any]:
         low_or_high = CategoricalDistribution([0.3, 1.0])
@@ -82,7 +78,7 @@ class Part:
             "dropout": CategoricalDistribution([0.2, 0.3]),
             "emphasis": CategoricalDistribution([0.5, 1.0]),
         }
-        if len(self.outcomes) > 1:
+        if self.driver is None:
             space |= {f"weight_{k}": low_or_high for k in "ARVS"}
         if self.aligned:
             space["weight_C"] = CategoricalDistribution([0.1, 0.3, 1.0])
@@ -126,13 +122,13 @@ class Part:
         return Run(data, network, training, seed)
 
 
-JUDGED_BY = {"A": "acquisition", "R": "ropc", "V": "aov"}
+DRIVERS = {"A": "acquisition", "R": "ropc", "V": "aov"}
 
 FAMILIES: dict[str, tuple[Part, ...]] = {
     "cbmt": (Part(OUTCOMES, aligned=True),),
     "joint": (Part(OUTCOMES),),
-    "single_task": tuple(Part((driver,)) for driver in "ARV"),
-    "lstm": tuple(Part((driver,), backbone="lstm") for driver in "ARV"),
+    "single_task": tuple(Part((driver,)) for driver in DRIVERS),
+    "lstm": tuple(Part((driver,), backbone="lstm") for driver in DRIVERS),
 }
 """How outcomes are spread over networks."""
 
@@ -225,8 +221,8 @@ class NeuralForecaster:
     def choose(self, panel: FirmPanel, seed: int) -> FitRecord:
         """The settings to train with: the searches', or the default of a firm too young for one.
 
-        Each part of the family has a search of its own. With several, the settings stand under the parts'
-        names, and the validation error is the mean of theirs.
+        Each part of the family has a search of its own. With several, the settings stand under the names
+        of their drivers, and the validation error is the mean of theirs.
         """
         if panel.n_weeks < MIN_WEEKS:
             raise CannotFit(
@@ -239,14 +235,14 @@ class NeuralForecaster:
                 {**parts[0].default(), **steps},
                 diagnosis=f"default setting: a search needs {MIN_SEARCH_WEEKS} weeks",
             )
-        found = {part.name: self._search(part, panel, seed) for part in parts}
-        if len(parts) == 1:
-            (only,) = found.values()
+        found = {part.driver or self.family: self._search(part, panel, seed) for part in parts}
+        if self.family in found:
+            only = found[self.family]
             return FitRecord({**only.choice, **steps}, validation_error=only.error, trials=only.history)
         return FitRecord(
             {**{name: dict(one.choice) for name, one in found.items()}, **steps},
             validation_error=float(np.mean([one.error for one in found.values()])),
-            trials=tuple({"part": name, **trial} for name, one in found.items() for trial in one.history),
+            trials=tuple({"driver": name, **trial} for name, one in found.items() for trial in one.history),
         )
 
     def train(self, panel: FirmPanel, chosen: FitRecord, seed: int) -> FittedNeural:
@@ -254,7 +250,7 @@ class NeuralForecaster:
         parts, profile = FAMILIES[self.family], PROFILES[self.profile]
         scaling, runs = Scaling.of(panel), []
         for part in parts:
-            choice = chosen.parameters.get(part.name, chosen.parameters)
+            choice = chosen.parameters.get(part.driver or self.family, chosen.parameters)
             data = TrainingSet.of(panel, scaling, part.outcomes)
             seeds = range(seed, seed + max(1, profile.networks // len(parts)))
             runs += [part.run(choice, profile, data, each) for each in seeds]
@@ -283,7 +279,7 @@ class NeuralForecaster:
             checks, error = [], np.inf
             for networks in train([part.run(choice, trial, data, seed)], scaling, stops, [losses]):
                 drivers = walk_forward(Trained(tuple(networks), scaling), history, scaling, horizon)
-                error = walk_forward_error(panel, training, drivers, part.judged_by)
+                error = walk_forward_error(panel, training, drivers, part.driver)
                 checks.append((len(losses), error))
                 if report(error):
                     raise optuna.TrialPruned
