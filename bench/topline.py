@@ -72,7 +72,7 @@ def series_of(path: Path) -> Iterator[Series]:
             FROM firm_week JOIN firm USING (firm) WHERE segment IS NULL
             GROUP BY firm ORDER BY hash(firm)""").fetchall()
     for firm, weeks, sales, horizon, country in rows:
-        if horizon and len(sales) - horizon >= 2 * SEASON:
+        if horizon and len(sales) - horizon > SEASON:
             yield Series(firm, np.array(weeks, "datetime64[D]"), np.array(sales), horizon, country)
 
 
@@ -201,7 +201,7 @@ def tell(project: Path) -> None:
         same AS (SELECT firm FROM total WHERE model IN ({names}) GROUP BY firm
             HAVING count(*) = (SELECT count(DISTINCT model) FROM total WHERE model IN ({names})))
         SELECT named(model) AS model, count(*) AS firms, d2(avg(smape)) AS mean, d2(median(smape)) AS median,
-            d2(stddev(smape)) AS sd FROM total JOIN same USING (firm) GROUP BY total.model ORDER BY avg(smape)""")
+            d2(stddev(smape)) AS sd, d2(median(mase)) AS "median MASE" FROM total JOIN same USING (firm) GROUP BY total.model ORDER BY avg(smape)""")
     paired = evidence.rows(f"""
         SELECT named(reference) AS model, named(model) AS against, firms::INTEGER AS firms,
             signed(change) || ' %' AS "difference of means", pct(win_rate) AS "firms won", pv(wilcoxon_p) AS "p"
@@ -239,7 +239,8 @@ def main() -> None:
         run(options.project, options.model or list(MODELS), options.firms, options.limit)
     if not (options.project / "topline.jsonl").exists():
         sys.exit(
-            f"nothing to tell of {options.project}: no firm was run that has a holdout and {2 * SEASON} weeks before it"
+            f"nothing to tell of {options.project}: no firm was run that has a holdout and more than {SEASON} "
+            "weeks before it"
         )
     tell(options.project)
 
