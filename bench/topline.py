@@ -201,7 +201,8 @@ def tell(project: Path) -> None:
         same AS (SELECT firm FROM total WHERE model IN ({names}) GROUP BY firm
             HAVING count(*) = (SELECT count(DISTINCT model) FROM total WHERE model IN ({names})))
         SELECT named(model) AS model, count(*) AS firms, d2(avg(smape)) AS mean, d2(median(smape)) AS median,
-            d2(stddev(smape)) AS sd, d2(median(mase)) AS "median MASE" FROM total JOIN same USING (firm) GROUP BY total.model ORDER BY avg(smape)""")
+            d2(stddev(smape)) AS sd, d2(median(mase)) AS "median MASE"
+        FROM total JOIN same USING (firm) GROUP BY total.model ORDER BY avg(smape)""")
     paired = evidence.rows(f"""
         SELECT named(reference) AS model, named(model) AS against, firms::INTEGER AS firms,
             signed(change) || ' %' AS "difference of means", pct(win_rate) AS "firms won", pv(wilcoxon_p) AS "p"
