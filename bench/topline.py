@@ -169,7 +169,8 @@ def judge(series: Series, name: str, limit: int) -> dict[str, object]:
         if not np.isfinite(forecast).all():
             raise ValueError("the forecast is not finite")
         actual = series.sales[-series.horizon :]
-        row |= {"smape": smape(actual, forecast), "mase": mase(actual, forecast)}
+        scaled = mase(actual, forecast)
+        row |= {"smape": smape(actual, forecast), "mase": None if np.isnan(scaled) else scaled}
     except Exception as error:
         row["reason"] = f"{type(error).__name__}: {error}"
     return row | {"seconds": round(time.process_time() - started, 2)}
