@@ -93,6 +93,8 @@ def test_a_model_that_knows_the_rule_continues_the_truth() -> None:
     assert walk_forward_error(full, panel, drivers) > 0  # aux sales are not the composed ones
     consistent = replace(full, S=np.nansum(full.Y, axis=0))
     assert walk_forward_error(consistent, panel, drivers) == pytest.approx(0, abs=0.01)
+    with pytest.raises(KeyError, match="sails"):
+        walk_forward_error(consistent, panel, drivers, "sails")
 
 
 def test_initial_orders_count_in_the_birth_week_only() -> None:

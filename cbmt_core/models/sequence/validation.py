@@ -25,5 +25,6 @@ def walk_forward_error(
     """SMAPE of a forecast from `training`'s origin on the later weeks of `panel`: of one outcome that
     `cbmt_core.metrics` scores, or the mean over the five. 0 where nothing can be scored, as AOV without orders."""
     scores = score(panel, compose(training, drivers), training.origin)
-    errors = [s.smape for s in scores if s.horizon == FULL and outcome in (None, s.outcome)]
-    return float(np.mean([error for error in errors if not np.isnan(error)] or [0.0]))
+    errors = {s.outcome: s.smape for s in scores if s.horizon == FULL}
+    judged = [errors[outcome]] if outcome else list(errors.values())
+    return float(np.mean([error for error in judged if not np.isnan(error)] or [0.0]))
