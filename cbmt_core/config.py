@@ -176,7 +176,10 @@ class ProjectConfig(_Section):
             lines = [f"{where} cannot be used:"]
             for item in error.errors():
                 place = ".".join(str(part) for part in item["loc"]) or "(top)"
-                lines.append(f"  {place}: {item['msg']}")
+                says = item["msg"]
+                if item["type"] == "extra_forbidden":
+                    says = f"not known here; known are {', '.join(_section(item['loc'][:-1]).model_fields)}"
+                lines.append(f"  {place}: {says}")
             raise ConfigError("\n".join(lines)) from None
 
     @classmethod
@@ -191,3 +194,14 @@ class ProjectConfig(_Section):
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is not valid TOML: {error}") from None
         return cls.from_mapping(values, str(path))
+
+
+def _section(place: tuple[int | str, ...]) -> type[BaseModel]:
+    """The kind of section that stands at a place of the file."""
+    section: type[BaseModel] = ProjectConfig
+    for name in (part for part in place if isinstance(part, str)):
+        kind = section.model_fields[name].annotation
+        section = next(
+            part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, _Section)
+        )
+    return section

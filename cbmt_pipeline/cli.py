@@ -133,7 +133,10 @@ def simulate(project: Project, firms: int, scale: float, seed: int, out: Path, f
 @click.option("--firm", help="Name of the only firm, for files without a firm column.")
 @click.option("--table", help="Table to read, for a DuckDB file.")
 @click.option("--order-grain", type=click.Choice(["order", "day"]), default="order", show_default=True)
-@click.option("--country", help="Holiday calendar of a new project (ISO code).  [default: US]")
+@click.option(
+    "--country",
+    help="Holiday calendar of a new project (ISO code).  [default: that of the time zone; of UTC, US]",
+)
 @click.pass_obj
 def ingest(
     project: Project,
@@ -173,7 +176,10 @@ def ingest(
             "order_grain": order_grain,
         }
         if add_source(project.root, source, mapping, country):
-            console.print(f"added source {source['name']!r} to {project.root / CONFIG_FILE}")
+            console.print(
+                f"added source {source['name']!r} to {project.root / CONFIG_FILE}; "
+                f"holidays of {project.config.design.country}"
+            )
     read_new_files(project)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from cbmt_core.config import ProjectConfig
 from cbmt_core.errors import ConfigError
-from cbmt_pipeline.sources import add_source
+from cbmt_pipeline.sources import add_source, country_of
 
 SOURCE = {"name": "shop", "path": "orders.csv", "currency": "GBP", "timezone": "Europe/London"}
 
@@ -23,6 +23,30 @@ def test_a_source_is_added_once_and_beside_others(tmp_path):
     config = ProjectConfig.load(tmp_path / "cbmt.toml")
     assert [source.name for source in config.sources] == ["shop", "second"]
     assert config.design.country == "GB"
+
+
+@pytest.mark.parametrize(
+    ("zone", "country"),
+    [
+        ("Europe/London", "GB"),
+        ("America/Chicago", "US"),
+        ("Asia/Tokyo", "JP"),
+        ("UTC", None),
+        ("Etc/GMT+5", None),
+    ],
+)
+def test_a_new_project_has_the_holidays_of_its_time_zone(tmp_path, zone, country):
+    assert country_of(zone) == country
+    add_source(tmp_path, {**SOURCE, "timezone": zone}, {})
+    assert ProjectConfig.load(tmp_path / "cbmt.toml").design.country == (country or "US")
+
+
+def test_one_may_choose_other_holidays_for_a_new_project_but_not_slip_them_into_an_old_one(tmp_path):
+    add_source(tmp_path, SOURCE, {}, country="DE")
+    assert ProjectConfig.load(tmp_path / "cbmt.toml").design.country == "DE"
+    add_source(tmp_path, {**SOURCE, "name": "second"}, {}, country="DE")
+    with pytest.raises(ConfigError, match="holiday calendar of 'DE', not of 'FR'"):
+        add_source(tmp_path, {**SOURCE, "name": "third"}, {}, country="FR")
 
 
 def test_another_source_of_the_same_name_is_refused_and_the_file_kept(tmp_path):
