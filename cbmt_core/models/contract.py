@@ -50,6 +50,25 @@ class FitRecord:
     """The search behind the choice, trial by trial (`Found.history` of `cbmt_core.tuning`), with a `driver` where
     a model's drivers have searches of their own; not part of the saved model."""
 
+    def values(self) -> dict[str, Any]:
+        """What a saved model keeps of it."""
+        return {
+            "parameters": dict(self.parameters),
+            "converged": self.converged,
+            "diagnosis": self.diagnosis,
+            "validation_error": self.validation_error,
+        }
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> Self:
+        """From `values`, whatever stands beside them; what an older model did not keep is as by default."""
+        return cls(
+            parameters=values["parameters"],
+            converged=values.get("converged", True),
+            diagnosis=values.get("diagnosis", ""),
+            validation_error=values.get("validation_error"),
+        )
+
 
 @dataclass(frozen=True, eq=False)
 class PrimitiveForecast:

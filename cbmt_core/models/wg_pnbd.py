@@ -253,16 +253,12 @@ class FittedWgPnbd:
         )
 
     def state(self) -> State:
-        r, record = self.repeat, self.record
+        r = self.repeat
         values = {
             "acquisition": self.acquisition.values(),
             "value": self.value.values(),
             "slope": r.slope,
-            "record": {
-                "parameters": record.parameters,
-                "converged": record.converged,
-                "diagnosis": record.diagnosis,
-            },
+            "record": self.record.values(),
         }
         names = ("birth", "log_level", "s", "beta", "month")
         return State(values, {name: getattr(r, name) for name in names})
@@ -274,7 +270,7 @@ class FittedWgPnbd:
             acquisition=WeibullGamma.from_values(v["acquisition"]),
             repeat=RepeatBuying(slope=v["slope"], **state.arrays),
             value=AovRegression.from_values(v["value"]),
-            record=FitRecord(**v["record"]),
+            record=FitRecord.from_values(v["record"]),
         )
 
 

@@ -171,8 +171,7 @@ class FittedDirect:
             "scale": self.calendar.scale,
             "low": self.low,
             "span": self.span,
-            "parameters": dict(self.record.parameters),
-            "validation_error": self.record.validation_error,
+            **self.record.values(),
         }
         return State(values, {"network": self.flat.numpy(), "sales": self.sales})
 
@@ -186,7 +185,7 @@ class FittedDirect:
             low=v["low"],
             span=v["span"],
             sales=state.arrays["sales"],
-            record=FitRecord(v["parameters"], validation_error=v["validation_error"]),
+            record=FitRecord.from_values(v),
         )
 
 

@@ -175,9 +175,7 @@ class FittedNeural:
             "history": history.values,
             "scaling": self.scaling.values(),
             "networks": [network.values() for network, _ in networks],
-            "parameters": dict(self.record.parameters),
-            "diagnosis": self.record.diagnosis,
-            "validation_error": self.record.validation_error,
+            **self.record.values(),
         }
         weights = {f"network{k}": flat.numpy() for k, (_, flat) in enumerate(networks)}
         return State(values, {**history.arrays, **weights})
@@ -194,11 +192,7 @@ class FittedNeural:
             model=Trained(networks, scaling),
             history=History.from_state(State(values["history"], state.arrays)),
             scaling=scaling,
-            record=FitRecord(
-                parameters=values["parameters"],
-                diagnosis=values["diagnosis"],
-                validation_error=values["validation_error"],
-            ),
+            record=FitRecord.from_values(values),
         )
 
 

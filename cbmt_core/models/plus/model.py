@@ -84,9 +84,7 @@ class FittedPlus:
             "network": network.values,
             "paths": {group: paths.values() for group, paths in self.paths.items()},
             "half_order": self.half_order,
-            "parameters": dict(self.record.parameters),
-            "diagnosis": self.record.diagnosis,
-            "validation_error": self.record.validation_error,
+            **self.record.values(),
         }
         arrays: dict[str, npt.NDArray[Any]] = {"size": self.cohorts.size, "birth": self.cohorts.birth}
         arrays |= {f"glm/{key}": array for key, array in glm.arrays.items()}
@@ -102,11 +100,7 @@ class FittedPlus:
             paths={group: FittedPaths.from_values(kept) for group, kept in values["paths"].items()},
             half_order=values["half_order"],
             network=FittedNeural.from_state(_part("network", state)),
-            record=FitRecord(
-                parameters=values["parameters"],
-                diagnosis=values["diagnosis"],
-                validation_error=values["validation_error"],
-            ),
+            record=FitRecord.from_values(values),
         )
 
 

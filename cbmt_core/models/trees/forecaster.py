@@ -65,9 +65,7 @@ class FittedTrees:
             "learner": self.learner,
             "history": history.values,
             "scaling": self.scaling.values(),
-            "parameters": dict(self.record.parameters),
-            "diagnosis": self.record.diagnosis,
-            "validation_error": self.record.validation_error,
+            **self.record.values(),
         }
         trees = {f"trees.{name}": array for name, array in self.ensemble.arrays().items()}
         return State(values, {**history.arrays, **trees})
@@ -81,11 +79,7 @@ class FittedTrees:
             ensemble=LEARNERS[values["learner"]].restore(trees),
             history=History.from_state(State(values["history"], state.arrays)),
             scaling=Scaling(**values["scaling"]),
-            record=FitRecord(
-                parameters=values["parameters"],
-                diagnosis=values["diagnosis"],
-                validation_error=values["validation_error"],
-            ),
+            record=FitRecord.from_values(values),
         )
 
 
