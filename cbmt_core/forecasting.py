@@ -13,7 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from cbmt_core.compose import RevenueForecast, compose
 from cbmt_core.fits import ModelFit, fit_model, guarded
-from cbmt_core.models import MODELS, CannotFit, FitRecord
+from cbmt_core.models import MODELS, FitRecord
 from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
 
@@ -49,10 +49,7 @@ def forecast_fit(fit: ModelFit, panel: FirmPanel, horizon: int) -> ModelRun:
 
     def forecast() -> RevenueForecast:
         assert fitted is not None
-        made = compose(panel, fitted.forecast(horizon))
-        if not (np.isfinite(made.S).all() and (made.S >= 0).all()):
-            raise CannotFit(fit.model, fit.firm, "its forecast is not finite")
-        return made
+        return compose(panel, fitted.forecast(horizon))
 
     made, reason, seconds = guarded(forecast) if fitted else (None, fit.reason, 0.0)
     if fitted and made:
@@ -79,10 +76,12 @@ def run_models(
     seed: int,
     on_model: Callable[[ModelRun], None] | None = None,
 ) -> list[ModelRun]:
-    """Run each model on `panel.until(origin)`, which holds nothing after the origin.
+    """Run each model on `panel.until(origin)`, which holds nothing after the origin; `horizon` is at least 1.
 
     Arithmetic is kept to one thread: firms run side by side, and sums do not depend on the machine.
     """
+    if horizon < 1:
+        raise ValueError(f"a forecast goes at least one week ahead, not {horizon}")
     runs = []
     for name in models:
         with threadpool_limits(1):

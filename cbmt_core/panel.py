@@ -75,6 +75,19 @@ class FirmPanel:
     """[N, T] sales of the cohort."""
     customers: CustomerHistory | None = None
 
+    def __post_init__(self) -> None:
+        """A gap in the numbers would go unnoticed into every sum a model makes."""
+        weeks, cohorts = np.ones(self.n_weeks, bool), np.ones(len(self.birth), bool)
+        for name, known in {"A": weeks, "S": weeks, "size": cohorts, "R": self.born, "Y": self.born}.items():
+            values = getattr(self, name)
+            if values.shape != known.shape:
+                raise BadFirmData(self.firm, f"{name} has the shape {values.shape}, not {known.shape}")
+            if not np.isfinite(values[known]).all():
+                place = tuple(int(k) for k in np.argwhere(known & ~np.isfinite(values))[0])
+                raise BadFirmData(
+                    self.firm, f"{name}[{', '.join(map(str, place))}] of its panel is {values[place]}"
+                )
+
     @property
     def n_weeks(self) -> int:
         return len(self.weeks)

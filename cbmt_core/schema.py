@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 __all__ = ["STUDY", "STUDY_WINDOW", "TABLES", "VIEWS", "Column", "Table", "View"]
@@ -31,6 +32,10 @@ class Table:
     @property
     def column_names(self) -> list[str]:
         return [column.name for column in self.columns]
+
+    @property
+    def meanings(self) -> dict[str, str]:
+        return {column.name: column.meaning for column in self.columns}
 
     def select(self) -> str:
         """SQL select list that puts the columns in order and in their declared types."""
@@ -459,6 +464,8 @@ class View:
     name: str
     meaning: str
     sql: str
+    columns: Mapping[str, str]
+    """What each column means."""
 
 
 VIEWS: tuple[View, ...] = (
@@ -466,6 +473,12 @@ VIEWS: tuple[View, ...] = (
         "quarantine_summary",
         "Unused source rows counted by firm and reason.",
         "SELECT firm, reason, count(*) AS rows, sum(amount) AS amount FROM quarantine GROUP BY ALL ORDER BY ALL",
+        {
+            "firm": FIRM.meaning,
+            "reason": "why the rows were not used",
+            "rows": "how many they are",
+            "amount": "sum of their amounts, where they could be read",
+        },
     ),
     View(
         "firm_year",
@@ -473,6 +486,15 @@ VIEWS: tuple[View, ...] = (
         "SELECT firm, year(week) AS year, count(*) AS weeks, sum(acquired) AS acquired, sum(orders) AS orders, "
         "sum(sales) AS sales, CAST(sum(sales) AS DOUBLE) / nullif(sum(orders), 0) AS aov "
         "FROM firm_week GROUP BY ALL ORDER BY ALL",
+        {
+            "firm": FIRM.meaning,
+            "year": "calendar year",
+            "weeks": "weeks of the study that begin in it",
+            "acquired": "new customers",
+            "orders": "orders, first and repeat",
+            "sales": "sales",
+            "aov": "sales divided by orders; NULL without orders",
+        },
     ),
     View(
         "cohort_quarter",
@@ -481,5 +503,13 @@ VIEWS: tuple[View, ...] = (
         "AS acquired_in, CAST(date_trunc('quarter', week) AS DATE) AS quarter, sum(orders) AS orders, "
         "sum(repeat_orders) AS repeat_orders, sum(sales) AS sales "
         "FROM cohort_week GROUP BY ALL ORDER BY ALL",
+        {
+            "firm": FIRM.meaning,
+            "acquired_in": "first day of the quarter of acquisition; NULL for customers there before the study",
+            "quarter": "first day of the calendar quarter, by the Sunday that starts each week",
+            "orders": "orders, first and repeat",
+            "repeat_orders": "repeat orders",
+            "sales": "sales",
+        },
     ),
 )

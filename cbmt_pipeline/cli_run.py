@@ -121,7 +121,7 @@ def run(
     if everything:
         missing = {unit: benchmarks() for unit in project.lake.units("firm_week")}
     todo = _todo(missing, chosen, only)
-    outcomes += _stage(
+    forecasts = _stage(
         "benchmarks",
         project,
         ["benchmark_forecasts"],
@@ -130,9 +130,14 @@ def run(
         config=lambda slug: {"ops": {"benchmark_forecasts": {"config": {"models": todo[slug]}}}},
     )
     if not no_networks:
-        outcomes += _networks(project, chosen, only, workers, profile, everything)
+        forecasts += _networks(project, chosen, only, workers, profile, everything)
         if not only or PLUS_MODEL in only:
-            outcomes += _plus(project, chosen, workers, everything)
+            forecasts += _plus(project, chosen, workers, everything)
+    if only and not forecasts:
+        console.print(
+            f"nothing to do for {', '.join(only)}: up to date; after a change of its code use --all"
+        )
+    outcomes += forecasts
     measure = project.lake.units("firm_week") if everything else project.unmeasured_units()
     slugs = [unit.slug for unit in measure if chosen is None or unit.slug in chosen]
     outcomes += _stage("measures", project, ["firm_measures"], slugs, workers, batch=BATCH)
@@ -262,6 +267,10 @@ def _print_made(project: Project, seconds: float) -> None:
             "AND outcome = 'total_sales' AND horizon = 'full' AND industry = '(all)' ORDER BY mean"
         ).fetchall()
         lacking = con.execute("SELECT diagnostic, note FROM diagnostic WHERE NOT made").fetchall()
+        failed = con.execute(
+            "SELECT model, count(*), min_by(firm, firm), min_by(reason, firm) FROM model_fit WHERE NOT succeeded "
+            "GROUP BY model ORDER BY ALL"
+        ).fetchall()
     console.print("\n" + ", ".join(f"{name} {rows:,}" for name, rows in counts.items() if rows))
     if errors:
         table = Table("model", "firms", "mean", "median", "rank", title="holdout error of total sales, SMAPE")
@@ -271,6 +280,9 @@ def _print_made(project: Project, seconds: float) -> None:
             place = "" if rank is None else f"{rank:.1f}"
             table.add_row(model, str(firms), f"{mean:.2f}", f"{median:.2f}", place)
         console.print(table)
+    for model, count, firm, reason in failed:
+        others = f" and of {count - 1:,} more (see model_fit)" if count > 1 else ""
+        console.print(f"no {model} of {firm}{others}: {reason}", markup=False)
     for diagnostic, note in lacking:
         console.print(f"no {diagnostic.replace('_', ' ')}: {note}")
     console.print(f"\nmade in {seconds:.0f} s")

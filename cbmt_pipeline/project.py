@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 
@@ -132,8 +133,7 @@ class Project:
         for unit in self.lake.units("firm_week"):
             run: set[str] = set()
             if self.lake.stamp("model_fit", unit, BENCHMARKS) == self.forecast_stamp(unit, SEED):
-                path = self.lake.path("model_fit", unit, BENCHMARKS)
-                run = set(pq.read_table(path, columns=["model"])["model"].to_pylist())
+                run = {row["model"] for row in self._fits(unit, BENCHMARKS)}
             if models := [name for name in benchmarks() if name not in run]:
                 missing[unit] = models
         return missing
@@ -153,14 +153,14 @@ class Project:
         """The networks with a forecast from present data and seed, each with its profile."""
         if self.lake.stamp("model_fit", unit, NETWORKS) != self.forecast_stamp(unit, SEED):
             return {}
-        path = self.lake.path("model_fit", unit, NETWORKS)
+        return {row["model"]: json.loads(row["parameters"])["profile"] for row in self._fits(unit, NETWORKS)}
+
+    def _fits(self, unit: Unit, asset: str) -> list[dict[str, Any]]:
+        """Rows of `model_fit`, without those of models that broke: these are tried again, for it may have passed
+        or been mended."""
+        path = self.lake.path("model_fit", unit, asset)
         rows = pq.read_table(path, columns=["model", "parameters", "reason"]).to_pylist()
-        return {
-            row["model"]: json.loads(row["parameters"])["profile"]
-            for row in rows
-            # What nobody expected is tried again: it may have passed, or been mended.
-            if not (row["reason"] or "").startswith(UNEXPECTED)
-        }
+        return [row for row in rows if not (row["reason"] or "").startswith(UNEXPECTED)]
 
     def plus_stamp(self, unit: Unit) -> Stamp:
         """The stamp of cbmt_plus: of the unit's tables, its cbmt network and the priors learned across firms."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import astuple
 from functools import partial
 from typing import TypeVar
@@ -19,6 +19,9 @@ from cbmt_pipeline.project import Project
 
 __all__ = ["publish"]
 
+READABLE_SINCE = "v1.2.0"
+"""The oldest DuckDB that can open the published file: analysts' tools are seldom as new as the pipeline."""
+
 T = TypeVar("T")
 
 
@@ -26,7 +29,7 @@ def publish(project: Project) -> dict[str, int]:
     """Build and publish the warehouse; return the number of rows of each table."""
     rows: dict[str, int] = {}
     with atomic.replacing(project.warehouse) as target, duck.connect(project.spill) as con:
-        con.execute(f"ATTACH {literal(str(target))} AS w; USE w")
+        con.execute(f"ATTACH {literal(str(target))} AS w (STORAGE_VERSION {literal(READABLE_SINCE)}); USE w")
         for table in ALL_TABLES.values():
             if table.native:
                 _create(con, table)
@@ -37,6 +40,7 @@ def publish(project: Project) -> dict[str, int]:
         for view in VIEWS:
             con.execute(f"CREATE VIEW {view.name} AS {view.sql}")
             con.execute(f"COMMENT ON VIEW {view.name} IS {literal(view.meaning)}")
+            _comment_columns(con, view.name, view.columns)
         con.execute("USE memory; DETACH w")
     return rows
 
@@ -46,12 +50,12 @@ def _create(con: duckdb.DuckDBPyConnection, table: Table) -> None:
     key = ", ".join(identifier(name) for name in table.key)
     con.execute(f"CREATE TABLE {table.name} ({', '.join(columns)}, PRIMARY KEY ({key}))")
     con.execute(f"COMMENT ON TABLE {table.name} IS {literal(table.meaning)}")
-    _comment_columns(con, table)
+    _comment_columns(con, table.name, table.meanings)
 
 
-def _comment_columns(con: duckdb.DuckDBPyConnection, table: Table) -> None:
-    for column in table.columns:
-        con.execute(f"COMMENT ON COLUMN {table.name}.{identifier(column.name)} IS {literal(column.meaning)}")
+def _comment_columns(con: duckdb.DuckDBPyConnection, relation: str, meanings: Mapping[str, str]) -> None:
+    for name, meaning in meanings.items():
+        con.execute(f"COMMENT ON COLUMN {relation}.{identifier(name)} IS {literal(meaning)}")
 
 
 def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> int:
@@ -106,4 +110,4 @@ def _view(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> Non
     con.execute(f"CREATE VIEW {table.name} AS FROM {project.lake.glob(table.name)}")
     meaning = f"{table.meaning} Read from the lake as it is now, not from the snapshot."
     con.execute(f"COMMENT ON VIEW {table.name} IS {literal(meaning)}")
-    _comment_columns(con, table)
+    _comment_columns(con, table.name, table.meanings)

@@ -125,7 +125,9 @@ def test_a_perfect_forecast_scores_zero_at_every_horizon():
     full = firm(holdout=40)
     seen = full.until(full.design.origin)
     H, N = 40, seen.n_cohorts
-    R, V = np.full((N + H, H), np.nan), np.full((N + H, H), np.nan)
+    # Weeks without a new customer have a cohort of nobody.
+    R = np.where(np.arange(H) >= np.arange(-N, H)[:, None], 0.0, NAN)
+    V = R.copy()
     for row in range(full.n_cohorts):
         to = row if row < N else N + int(full.birth[row]) - ORIGIN_WEEKS
         R[to], V[to] = full.R[row, -H:], np.nan_to_num(full.V[row, -H:])

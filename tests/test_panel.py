@@ -176,3 +176,15 @@ def test_the_calendar_reaches_as_far_as_asked(con):
     assert len(panel.calendar()) == 8
     assert len(panel.calendar(5)) == 13
     assert panel.calendar(5).weeks[0] == panel.weeks[0]
+
+
+@pytest.mark.parametrize(("name", "place"), [("A", 3), ("S", 0), ("size", 0), ("R", (0, 4)), ("Y", (0, 4))])
+def test_a_panel_with_a_hole_is_refused_with_its_place(con, name, place):
+    design = small_design(0)
+    panel = FirmPanel.from_cohort_week("F", one_customer(con, design), design)
+    values = getattr(panel, name).copy()
+    values[place] = np.nan
+    with pytest.raises(BadFirmData, match=rf"firm 'F': {name}\[.*\] of its panel is nan"):
+        replace(panel, **{name: values})
+    with pytest.raises(BadFirmData, match=f"{name} has the shape"):
+        replace(panel, **{name: values[1:]})

@@ -13,6 +13,12 @@ from cbmt_core.models.contract import Forecaster
 
 __all__ = ["MODELS", "ModelEntry", "benchmarks", "build", "networks", "options_of"]
 
+BENCHMARK_FAMILIES = ("floor", "classical", "probabilistic", "tree")
+"""Families that take seconds a firm: no networks are trained."""
+NETWORK_FAMILIES = ("neural", "direct")
+"""Families with networks: a search and trainings within the budget of a profile."""
+FAMILIES = (*BENCHMARK_FAMILIES, *NETWORK_FAMILIES, "plus")
+
 
 @dataclass(frozen=True)
 class ModelEntry:
@@ -20,10 +26,17 @@ class ModelEntry:
 
     name: str
     family: str
+    """One of `FAMILIES`."""
     factory: str
     """`module:Class` below `cbmt_core.models`; the class is called with `options`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     in_paper: bool = True
+
+    def __post_init__(self) -> None:
+        if self.family not in FAMILIES:
+            raise ConfigError(
+                f"{self.name} is of no known family: {self.family!r} is not among {', '.join(FAMILIES)}"
+            )
 
 
 _ENTRIES: tuple[ModelEntry, ...] = (
@@ -52,11 +65,6 @@ _ENTRIES: tuple[ModelEntry, ...] = (
 )
 
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
-
-BENCHMARK_FAMILIES = frozenset({"floor", "classical", "probabilistic", "tree"})
-"""Families that take seconds a firm: no networks are trained."""
-NETWORK_FAMILIES = frozenset({"neural", "direct"})
-"""Families with networks: a search and trainings within the budget of a profile."""
 
 
 def benchmarks() -> list[str]:

@@ -15,12 +15,12 @@ from cbmt_core.models.contract import FittedForecaster, State
 __all__ = ["load", "save"]
 
 
-def save(fitted: FittedForecaster, folder: Path) -> None:
+def save(fitted: FittedForecaster, folder: Path | str) -> None:
     """Write a fitted model into `folder` (made if missing), in the place of one that was there.
 
     `model.json` comes last and goes first: with it the arrays beside it are whole and its own.
     """
-    state = fitted.state()
+    folder, state = Path(folder), fitted.state()
     (folder / "model.json").unlink(missing_ok=True)
     header = {"class": _class_name(fitted), "values": state.values}
     with atomic.replacing(folder / "arrays.safetensors") as target:

@@ -14,9 +14,9 @@ HEADING = """\
 # Tables
 
 Made by `make docs` from `cbmt_core/schema.py` and `cbmt_core/diagnostics/tables.py`; a test keeps it current.
-Every table lies in the lake as Parquet (`data/lake/<table>/firm=<slug>/`; tables made across firms are one file)
-and, unless it says otherwise, as a native table in the published `data/cbmt.duckdb`. The descriptions below are
-also comments in the DuckDB file: `SELECT table_name, comment FROM duckdb_tables()`.
+Every table lies in the lake as Parquet (`data/lake/<table>/firm=<slug>/`; tables made across firms are one file;
+`study` and `study_window` are in the published file alone) and, unless it says otherwise, as a native table in the
+published `data/cbmt.duckdb`. The descriptions below are also comments there: [sql.md](sql.md) begins with the query.
 """
 
 
@@ -31,10 +31,16 @@ def table_dictionary() -> str:
         parts.append("\n| column | type | meaning |\n| --- | --- | --- |\n")
         for column in table.columns:
             kind = f"{column.type}, may be NULL" if column.nullable else column.type
-            parts.append(f"| `{column.name}` | {kind} | {column.meaning} |\n")
-    parts.append("\n## Views\n\n| view | meaning |\n| --- | --- |\n")
-    parts += [f"| `{view.name}` | {view.meaning} |\n" for view in VIEWS]
+            parts.append(f"| `{column.name}` | {kind} | {_cell(column.meaning)} |\n")
+    for view in VIEWS:
+        parts.append(f"\n## {view.name}\n\n{view.meaning} A view.\n\n| column | meaning |\n| --- | --- |\n")
+        parts += [f"| `{name}` | {_cell(meaning)} |\n" for name, meaning in view.columns.items()]
     return "".join(parts)
+
+
+def _cell(text: str) -> str:
+    """Text within a table."""
+    return text.replace("|", "\\|")
 
 
 def exhibit_list() -> str:
@@ -45,7 +51,8 @@ def exhibit_list() -> str:
         "\n| relation | what | in the paper | note |\n| --- | --- | --- | --- |\n"
     ]
     for name, exhibit in EXHIBITS.items():
-        parts.append(f"| `{name}` | {exhibit.table.meaning} | {exhibit.paper} | {exhibit.note} |\n")
+        cells = map(_cell, (exhibit.table.meaning, exhibit.paper, exhibit.note))
+        parts.append(f"| `{name}` | {' | '.join(cells)} |\n")
     return "".join(parts)
 
 

@@ -58,6 +58,8 @@ class FirmData:
     quarantined: pd.DataFrame
     early_change: float | None
     """Percent change of early repeat orders per customer, the latest year's cohorts against the year before."""
+    old_share: float | None
+    """Share of the last year's sales, to the origin, from customers who were there before the study."""
     acquired: tuple[float, float]
     """New customers in the last year to the origin, and in the year before; zero where not all observed."""
 
@@ -140,6 +142,7 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
             firm,
         ),
         early_change=_early_change(con, firm, index[0].date(), as_of.date()),
+        old_share=_old_share(cells, as_of),
         acquired=_acquired(observed, as_of),
     )
 
@@ -258,6 +261,12 @@ def _early_change(con: duckdb.DuckDBPyConnection, firm: str, first_week: date, a
     ).fetchall()
     rates = {recent: float(orders / n) for recent, orders, n in found if n >= ENOUGH_CUSTOMERS and orders > 0}
     return 100 * (rates[True] / rates[False] - 1) if len(rates) == 2 else None
+
+
+def _old_share(cells: pd.DataFrame, as_of: pd.Timestamp) -> float | None:
+    year = cells[(cells["week"] <= as_of) & (cells["week"] > as_of - pd.Timedelta(weeks=SEASON))]
+    total = float(year["sales"].sum())
+    return float(year.loc[year["censored"].astype(bool), "sales"].sum()) / total if total > 0 else None
 
 
 def _acquired(observed: pd.DataFrame, as_of: pd.Timestamp) -> tuple[float, float]:

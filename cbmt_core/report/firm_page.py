@@ -106,7 +106,7 @@ STEPS = {
 
 def _words(firm: Mapping[str, Any], data: FirmData, story: Story | None, money: Money) -> Told:
     watch = [
-        words.left_censored(firm["left_censored_share"]),
+        words.left_censored(data.old_share),
         words.cohort_quality(data.early_change, EARLY_WEEKS),
         words.acquisition_trend(*data.acquired),
     ]

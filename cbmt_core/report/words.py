@@ -210,16 +210,16 @@ def _verb(name: str) -> str:
 
 
 def left_censored(share: float | None) -> str:
-    """What part of sales comes from customers whose age is unknown; empty when none does."""
+    """What part of the last year's sales came from customers whose age is unknown; empty when none did."""
     if share is None or not math.isfinite(share) or share <= 0:
         return ""
     part = percent(100 * share, digits=0)
     if share >= HEAVY_CENSORED:
         return (
-            f"Old customers: {part} of sales come from customers who were there before the study. Their age is "
-            "unknown, and the forecast leans on how they carry on."
+            f"Old customers: {part} of the last year's sales came from customers who were there before the study. "
+            "Their age is unknown, and the forecast leans on how they carry on."
         )
-    return f"Old customers: only {part} of sales come from customers who were there before the study."
+    return f"Old customers: only {part} of the last year's sales came from customers who were there before the study."
 
 
 def cohort_quality(change: float | None, weeks: int) -> str:

@@ -1,10 +1,13 @@
 """Revenue is composed as size times (birth + repeat) times value, and agrees with the panel's identity."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from panels import calibration, ordinary
 
-from cbmt_core.compose import compose
-from cbmt_core.models.contract import PrimitiveForecast
+from cbmt_core.compose import BadForecast, compose
+from cbmt_core.models.contract import PrimitiveForecast, SalesForecast
 
 
 def test_by_hand():
@@ -37,3 +40,41 @@ def test_true_drivers_compose_to_true_sales():
     R[:N], V[:N] = full.R[:N, -H:], np.nan_to_num(full.V[:N, -H:])
     R[later], V[later] = full.R[N:, -H:], np.where(full.born[N:, -H:], np.nan_to_num(full.V[N:, -H:]), np.nan)
     np.testing.assert_allclose(compose(seen, PrimitiveForecast(full.A[-H:], R, V)).S, full.S[-H:])
+
+
+def one_value_less_good(drivers, name, place, value):
+    values = getattr(drivers, name).copy()
+    values[place] = value
+    return replace(drivers, **{name: values})
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "words"),
+    [
+        ("A", 2, np.nan, "acquisition is nan in week 3; 1 such values"),
+        ("R", (1, 0), np.nan, "repeat orders per customer is nan in week 1 for cohort 1"),
+        ("R", (0, 3), -0.1, "repeat orders per customer is -0.1 in week 4 for cohort 0"),
+        ("V", (-1, -1), np.inf, "order values is inf in week 5"),
+    ],
+)
+def test_a_forecast_with_a_hole_is_refused_not_summed_over(name, place, value, words):
+    panel = calibration(ordinary())
+    rows = panel.n_cohorts + 5
+    born = np.arange(5) >= np.arange(-panel.n_cohorts, 5)[:, None]
+    drivers = PrimitiveForecast(np.ones(5), np.where(born, 0.1, np.nan), np.where(born, 3.0, np.nan))
+    assert compose(panel, drivers).Y.shape == (rows, 5)
+    with pytest.raises(BadForecast, match=words):
+        compose(panel, one_value_less_good(drivers, name, place, value))
+
+
+def test_a_forecast_of_another_panel_is_refused():
+    full = ordinary()
+    seen = calibration(full)
+    drivers = PrimitiveForecast(
+        np.ones(2), np.ones((seen.n_cohorts + 2, 2)), np.ones((seen.n_cohorts + 2, 2))
+    )
+    compose(seen, drivers)
+    with pytest.raises(BadForecast, match="has the shape"):
+        compose(full, drivers)
+    with pytest.raises(BadForecast, match="sales is nan in week 2"):
+        compose(seen, SalesForecast(np.array([1.0, np.nan])))

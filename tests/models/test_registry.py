@@ -9,11 +9,18 @@ from cbmt_core.errors import ConfigError
 from cbmt_core.models import MODELS, benchmarks, build, networks, options_of
 from cbmt_core.models.neural import Direct, NeuralForecaster
 from cbmt_core.models.neural.profiles import PROFILES
+from cbmt_core.models.registry import ModelEntry
 
 
 def test_every_model_is_a_benchmark_or_a_network_or_made_of_both() -> None:
     assert not set(benchmarks()) & set(networks())
     assert set(MODELS) - {*benchmarks(), *networks()} <= {"cbmt_plus"}
+
+
+def test_a_model_of_no_known_family_is_refused() -> None:
+    """It would be neither a benchmark nor a network, and so never run."""
+    with pytest.raises(ConfigError, match="'smoothing' is not among floor, classical"):
+        ModelEntry("mine", "smoothing", "mine:Mine")
 
 
 def test_profiles_have_the_names_that_a_project_may_state_in_order_of_work() -> None:

@@ -66,6 +66,10 @@ def test_cohort_quality_and_acquisition_know_nothing_after_the_origin(con, data,
     assert data.early_change == pytest.approx(100 * (rates[0] / rates[1] - 1))
     born = cells[cells["week"] <= origin].groupby("week")["initial_orders"].sum()
     assert data.acquired == (born.iloc[-52:].sum(), born.iloc[-104:-52].sum())
+    year = cells[(cells["week"] <= origin) & (cells["week"] > origin - pd.Timedelta(weeks=52))]
+    assert data.old_share == pytest.approx(
+        year.loc[year["left_censored"], "sales"].sum() / year["sales"].sum()
+    )
 
 
 def test_the_triangle_holds_all_sales(data, cells):

@@ -131,8 +131,8 @@ def test_what_to_watch():
     )
     assert "new customers bring $40 less" in words.weakest_source(bridge(1, 2, -4), USD)
     assert words.weakest_source(bridge(1, 2, 3), USD) == ""
-    assert "38% of sales" in words.left_censored(0.3846)
-    assert "only 5% of sales" in words.left_censored(0.05)
+    assert "38% of the last year's sales" in words.left_censored(0.3846)
+    assert "only 5% of the last year's sales" in words.left_censored(0.05)
     assert words.left_censored(None) == words.left_censored(0.0) == ""
     assert "14% less often" in words.cohort_quality(-14.2, 13)
     assert "about as often" in words.cohort_quality(1.0, 13)

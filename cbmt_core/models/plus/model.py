@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cbmt_core.models.cohort_glm import CohortGlm, FittedCohortGlm
-from cbmt_core.models.contract import FitRecord, PrimitiveForecast, State
+from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
 from cbmt_core.models.neural.forecaster import FittedNeural, NeuralForecaster
 from cbmt_core.models.plus.drivers import (
     DRIVERS,
@@ -126,7 +126,10 @@ class CbmtPlus:
     progress: Callable[[int, int], None] | None = None
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedPlus:
-        glm = CohortGlm().fit(panel, seed=seed)
+        try:
+            glm = CohortGlm().fit(panel, seed=seed)
+        except CannotFit as error:
+            raise CannotFit("cbmt_plus", panel.firm, error.reason) from error
         series = series_of(panel, glm)
         priors = self.priors or PathPriors.of_one(series, panel.design.country)
         paths = {group: fit_paths(one, priors.groups[group]) for group, one in series.items()}

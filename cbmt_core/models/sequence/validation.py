@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from cbmt_core.compose import compose
+from cbmt_core.compose import BadForecast, compose
 from cbmt_core.metrics import FULL, score
 from cbmt_core.models.contract import PrimitiveForecast
 from cbmt_core.panel import FirmPanel
@@ -23,8 +23,13 @@ def walk_forward_error(
     panel: FirmPanel, training: FirmPanel, drivers: PrimitiveForecast, outcome: str | None = None
 ) -> float:
     """SMAPE of a forecast from `training`'s origin on the later weeks of `panel`: of one outcome that
-    `cbmt_core.metrics` scores, or the mean over the five. 0 where nothing can be scored, as AOV without orders."""
-    scores = score(panel, compose(training, drivers), training.origin)
+    `cbmt_core.metrics` scores, or the mean over the five. 0 where nothing can be scored, as AOV without orders;
+    infinite for a forecast that is none."""
+    try:
+        composed = compose(training, drivers)
+    except BadForecast:
+        return np.inf
+    scores = score(panel, composed, training.origin)
     errors = {s.outcome: s.smape for s in scores if s.horizon == FULL}
     judged = [errors[outcome]] if outcome else list(errors.values())
     return float(np.mean([error for error in judged if not np.isnan(error)] or [0.0]))
