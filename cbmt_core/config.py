@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import hashlib
 import tomllib
 from collections.abc import Mapping
@@ -27,6 +28,8 @@ __all__ = [
     "SourceConfig",
 ]
 
+ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
+"""By Python's names, which have many aliases."""
 ProfileName = Literal["smoke", "quick", "standard", "paper"]
 """How much work tuning and training may be."""
 PROFILE_NAMES: tuple[str, ...] = get_args(ProfileName)
@@ -67,12 +70,24 @@ class SourceConfig(_Section):
     delimiter: str | None = None
     encoding: str = "utf-8"
 
+    @field_validator("encoding")
+    @classmethod
+    def _known_encoding(cls, value: str) -> str:
+        """DuckDB's name of the encoding."""
+        try:
+            return ENCODINGS[codecs.lookup(value).name]
+        except LookupError:
+            raise ValueError(
+                f"files in {value!r} cannot be read, only {', '.join(ENCODINGS.values())}; "
+                f"convert them: iconv -f {value} -t utf-8"
+            ) from None
+
     @field_validator("timezone")
     @classmethod
     def _known_zone(cls, value: str) -> str:
         try:
             ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError) as error:
+        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
             raise ValueError(
                 f"{value!r} is not a time zone; use a name such as Europe/London or UTC"
             ) from error
@@ -174,7 +189,11 @@ class ProjectConfig(_Section):
             return cls.model_validate(values)
         except ValidationError as error:
             lines = [f"{where} cannot be used:"]
-            for item in error.errors():
+            items = error.errors()
+            nested = {item["loc"][0] for item in items if len(item["loc"]) > 1}
+            for item in items:
+                if item["type"] == "too_short" and item["loc"][0] in nested:
+                    continue  # A source that cannot be used is no missing one.
                 place = ".".join(str(part) for part in item["loc"]) or "(top)"
                 says = item["msg"]
                 if item["type"] == "extra_forbidden":

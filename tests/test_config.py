@@ -53,6 +53,9 @@ def test_the_design_follows_the_data_unless_dates_are_stated():
     [
         ({"currency": "pounds"}, {}, "sources.0.currency"),
         ({"timezone": "Mars/Olympus"}, {}, "Mars/Olympus.*is not a time zone"),
+        ({"timezone": "Europe"}, {}, "'Europe' is not a time zone"),
+        ({"encoding": "cp1252"}, {}, "only utf-8, utf-16, latin-1; convert them: iconv -f cp1252"),
+        ({"encoding": "runes"}, {}, "files in 'runes' cannot be read"),
         ({"order_grain": "week"}, {}, "sources.0.order_grain"),
         ({"colums": {}}, {}, "sources.0.colums: not known here; known are name, path, .*columns"),
         ({"columns": {"user": "u"}}, {}, "sources.0.columns.user: not known here; known are customer"),
@@ -75,6 +78,7 @@ def test_every_mistake_is_named_at_once():
         project({**SOURCE, "currency": "x", "timezone": "y"})
     assert "currency" in str(error.value)
     assert "timezone" in str(error.value)
+    assert "at least 1 item" not in str(error.value)
 
 
 def test_two_sources_of_one_name_are_refused():

@@ -62,7 +62,8 @@ def _heading(source: SourceConfig, file: Path, wanted: Collection[str]) -> tuple
 def rejected_lines(con: duckdb.DuckDBPyConnection) -> int:
     """Make the tables `rejected(row, detail)` and `gap(row, shift)` of the lines set apart; count them.
 
-    A quote mark that is never closed swallows the lines after it into one record: each of them counts.
+    A quote mark that is never closed swallows the lines after it into one record: each of them counts. With
+    CRLF line ends DuckDB gives a line with the end of the one before it.
     A record numbered `row` or higher among the good ones stands `shift` further down in the file.
     """
     made = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = '_rejects'").fetchall()
@@ -70,7 +71,7 @@ def rejected_lines(con: duckdb.DuckDBPyConnection) -> int:
         CREATE OR REPLACE TEMP TABLE records AS
         WITH once AS (
             SELECT CAST(line AS BIGINT) - 1 AS record, lower(min(CAST(error_type AS VARCHAR))) AS kind,
-                regexp_split_to_array(rtrim(any_value(csv_line), chr(13) || chr(10)), '\r\n|\n|\r') AS lines
+                regexp_split_to_array(trim(any_value(csv_line), chr(13) || chr(10)), '\r\n|\n|\r') AS lines
             FROM {"_rejects" if made[0][0] else "(SELECT 0 AS line, '' AS error_type, '' AS csv_line LIMIT 0)"}
             GROUP BY line
         )

@@ -145,17 +145,26 @@ class Intake:
         with duck.connect(spill) as con, atomic.replacing(self.folder / f"{stem}.parquet") as target:
             _read_rows(con, source, file, label)
             rows_sql = "FROM judged"
-            if rejected_lines(con):
+            if rejected := rejected_lines(con):
+                firm = "NULL" if source.firm is None else literal(source.firm)
+                slug = "NULL" if source.firm is None else literal(Unit(source.firm).slug)
                 rows_sql = f"""
                     SELECT judged.* REPLACE (judged.row + coalesce(shift, 0) AS row)
                     FROM judged ASOF LEFT JOIN gap ON judged.row >= gap.row
                     UNION ALL BY NAME SELECT {literal(source.name)} AS source, {literal(label)} AS file, row,
+                        CAST({slug} AS VARCHAR) AS slug, CAST({firm} AS VARCHAR) AS firm,
                         'unparseable line' AS reason, detail FROM rejected"""
             con.execute(
                 f"COPY (FROM ({rows_sql}) ORDER BY slug, row) TO {literal(str(target))} "
                 "(FORMAT parquet, COMPRESSION zstd)"
             )
             rows, bad = con.execute(f"SELECT count(*), count(reason) FROM {parquet([target])}").fetchall()[0]
+            if rejected == rows > 0:
+                ((first,),) = con.execute("SELECT detail FROM rejected ORDER BY row LIMIT 1").fetchall()
+                raise UnreadableSource(
+                    f"source {source.name!r}: no line of {file} can be read; the first: {first!r}. "
+                    "Are its delimiter and its encoding those of the source?"
+                )
             with atomic.replacing(self.folder / f"{stem}.index.parquet") as index:
                 con.execute(
                     f"COPY (SELECT slug, any_value(firm) AS firm, segment, CAST(ordered_at AS DATE) AS day, "
@@ -174,6 +183,15 @@ class Intake:
         )
 
     # -- reading ---------------------------------------------------------------------------------
+
+    def bad_rows(self, entry: FileReport) -> dict[str, int]:
+        """Reasons why rows of a file cannot be used, with their numbers, the most frequent first."""
+        with duck.connect() as con:
+            rows = con.execute(
+                f"SELECT reason, count(*) AS n FROM {parquet([self.path(entry)])} WHERE reason IS NOT NULL "
+                "GROUP BY reason ORDER BY n DESC, reason"
+            ).fetchall()
+        return dict(rows)
 
     @property
     def _ledger_path(self) -> Path:

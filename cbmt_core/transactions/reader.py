@@ -23,6 +23,7 @@ SUFFIXES = CSV_SUFFIXES + PARQUET
 
 ZONE = r":\d{2}(\.\d+)?\s*[A-Za-z+-]"
 """A time of day with something after it: an offset or the name of a zone."""
+THOUSANDS = r"^[+-]?\d{1,3}(\.\d{3})+(,\d*)?$"
 
 
 def files_of(source: SourceConfig, root: Path) -> list[Path]:
@@ -144,7 +145,11 @@ def judged_rows(
     if types[columns["amount"]] == "VARCHAR":
         number = f"trim({amount})"
         if source.decimal_separator == ",":
-            number = f"replace(replace({number}, '.', ''), ',', '.')"
+            # A point that divides no thousands is a decimal one after all: 12.50 must not be read as 1250.
+            number = (
+                f"CASE WHEN NOT contains({number}, '.') OR regexp_matches({number}, '{THOUSANDS}') "
+                f"THEN replace(replace({number}, '.', ''), ',', '.') END"
+            )
     no_order_id = "order_id IS NULL" if columns["order_id"] else "false"
     no_segment = "segment IS NULL" if columns["segment"] else "false"
     fields = ", ".join(f"'{ours}': {identifier(theirs)}" for ours, theirs in columns.items() if theirs)

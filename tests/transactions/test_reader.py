@@ -189,6 +189,19 @@ def test_a_decimal_comma_is_for_text_only(shop):
     assert shop.rows("amount") == [(Decimal("1234.5600"),), (Decimal("1234.5000"),)]
 
 
+@pytest.mark.parametrize(
+    ("text", "amount"),
+    [("12,50", "12.5"), ("1.250", "1250"), ("1.250.000,5", "1250000.5"), ("7", "7"),
+     ("12.50", None), ("1250.00", None), ("1.25,00", None), ("1,250.00", None)],
+)  # fmt: skip
+def test_a_point_among_decimal_commas_divides_thousands_or_nothing(shop, text, amount):
+    shop.put("o.csv", HEAD.replace(",", ";") + f"F;c;2017-01-01;{text}\n")
+    shop.config({"decimal_separator": ","})
+    shop.update()
+    told = (Decimal(amount), None) if amount else (None, "unparseable amount")
+    assert shop.rows("amount, reason") == [told]
+
+
 NAMES = [
     "A, B",
     'say ""hi""',
@@ -256,12 +269,35 @@ def test_lines_swallowed_by_an_open_quote_count_one_by_one(shop):
     assert [row for (row,) in shop.rows("row")] == list(range(1, 352))
 
 
-@pytest.mark.parametrize("good", [[1, 0, 1], [0, 0, 0, 1, 1, 0, 0, 1], [1, 1, 1, 0, 0], [0], [0, 1] * 20])
-def test_row_numbers_are_places_in_the_file(shop, good):
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("good", [[1, 0, 1], [0, 0, 0, 1, 1, 0, 0, 1], [1, 1, 1, 0, 0], [0, 1], [0, 1] * 20])
+def test_row_numbers_are_places_in_the_file(shop, good, end):
     lines = [f"F,c{k},2017-01-01,5" if fine else "F,short" for k, fine in enumerate(good, 1)]
-    shop.put("o.csv", HEAD + "\n".join(lines) + "\n")
+    shop.put("o.csv", (HEAD + "\n".join(lines) + "\n").replace("\n", end))
     shop.update()
     assert shop.rows("row, customer") == [(k, f"c{k}" if fine else None) for k, fine in enumerate(good, 1)]
+    assert {detail for (detail,) in shop.rows("detail") if detail} == {"missing columns: F,short"}
+
+
+def test_bad_lines_of_an_only_firm_are_its_own(shop):
+    """They count against what may be bad of it."""
+    shop.put("o.csv", HEAD.replace("firm,", "") + "c1,2017-01-01,5\n" + "c2,2017-01-01,1,000\n" * 2)
+    shop.config({"firm": "Solo"})
+    (entry,) = shop.update().read
+    assert (
+        shop.rows("slug, firm, reason")
+        == [("Solo", "Solo", None)] + [("Solo", "Solo", "unparseable line")] * 2
+    )
+    assert shop.intake.bad_rows(entry) == {"unparseable line": 2}
+
+
+def test_a_file_without_a_readable_line_fails_its_source(shop):
+    shop.put("o.csv", HEAD.encode() + "Café,c,2017-01-01,5\n".encode("latin-1") * 3)
+    assert "no line of" in (why := shop.update().failed["shop"])
+    assert "its encoding" in why
+    shop.config({"encoding": "ISO-8859-1"})
+    assert shop.update().failed == {}
+    assert shop.rows("firm") == [("Café",)] * 3
 
 
 def test_brackets_in_a_file_name_are_no_pattern(shop):
