@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import socket
 import sys
 import time
 from collections import Counter
@@ -12,6 +13,7 @@ from pathlib import Path
 import click
 from rich.table import Table
 
+from cbmt_core import atomic
 from cbmt_core.errors import CbmtError
 from cbmt_core.models import benchmarks
 from cbmt_pipeline.cli_run import read_new_files, run
@@ -133,6 +135,10 @@ def simulate(project: Project, firms: int, scale: float, seed: int, out: Path, f
 @click.option("--firm", help="Name of the only firm, for files without a firm column.")
 @click.option("--table", help="Table to read, for a DuckDB file.")
 @click.option("--order-grain", type=click.Choice(["order", "day"]), default="order", show_default=True)
+@click.option("--delimiter", help="Of a CSV file.  [default: the one that gives the columns]")
+@click.option("--decimal-separator", type=click.Choice([".", ","]), help="Of amounts in text.  [default: .]")
+@click.option("--time-format", help="Of order times, such as '%d.%m.%Y %H:%M'.  [default: ISO 8601]")
+@click.option("--encoding", help="Of a CSV file: utf-8, utf-16 or latin-1.  [default: utf-8]")
 @click.option(
     "--country",
     help="Holiday calendar of a new project (ISO code).  [default: that of the time zone; of UTC, US]",
@@ -148,6 +154,10 @@ def ingest(
     firm: str | None,
     table: str | None,
     order_grain: str,
+    delimiter: str | None,
+    decimal_separator: str | None,
+    time_format: str | None,
+    encoding: str | None,
     country: str | None,
 ) -> None:
     """Read orders: CSV (also gzipped), Parquet, a DuckDB table, or a folder of files.
@@ -174,12 +184,29 @@ def ingest(
             "firm": firm,
             "table": table,
             "order_grain": order_grain,
+            "delimiter": delimiter,
+            "decimal_separator": decimal_separator,
+            "time_format": time_format,
+            "encoding": encoding,
         }
+        file = project.root / CONFIG_FILE
+        before = file.read_text(encoding="utf-8") if file.exists() else None
         if add_source(project.root, source, mapping, country):
+            try:
+                read_new_files(project)
+            except CbmtError:
+                if not any(entry.source == source["name"] for entry in project.intake.ledger()):
+                    # It cannot be read as it was stated: the next try shall find the project as it was.
+                    if before is None:
+                        file.unlink()
+                    else:
+                        atomic.write_text(file, before)
+                    console.print(f"source {source['name']!r} was not added to {file}", style="red")
+                raise
             console.print(
-                f"added source {source['name']!r} to {project.root / CONFIG_FILE}; "
-                f"holidays of {project.config.design.country}"
+                f"added source {source['name']!r} to {file}; holidays of {project.config.design.country}"
             )
+            return
     read_new_files(project)
 
 
@@ -227,8 +254,13 @@ def status(project: Project) -> None:
 def ui(project: Project, port: int) -> None:
     """Open the Dagster UI on 127.0.0.1, with the daemon that runs schedules, sensors and backfills."""
     from cbmt_pipeline.instance import use_project
+    from cbmt_pipeline.runner import bury_dead_runs
 
     _ = project.config
+    with socket.socket() as probe:
+        if probe.connect_ex(("127.0.0.1", port)) == 0:
+            raise CbmtError(f"port {port} is taken, maybe by another `cbmt ui`; choose one with --port")
+    bury_dead_runs(project)
     use_project(project)
     console.print(f"the UI will be at http://127.0.0.1:{port} (stop it with Ctrl-C)")
     arguments = [

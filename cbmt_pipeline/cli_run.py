@@ -35,14 +35,17 @@ EVALUATION = (
 
 
 def read_new_files(project: Project) -> None:
-    before = {entry.stem for entry in project.intake.ledger()}
+    before, there = {entry.stem for entry in project.intake.ledger()}, project.lake.units("firm_week")
     _ = project.config
     outcome = _across_firms("reading source files", project, "intake")
     ledger = project.intake.ledger()
     read = [entry for entry in ledger if entry.stem not in before]
     for entry in read[:20]:
-        bad = f", {entry.bad_rows:,} cannot be used" if entry.bad_rows else ""
-        console.print(f"  {entry.file}: {entry.rows:,} rows{bad}")
+        bad = ""
+        if entry.bad_rows:
+            reasons = ", ".join(f"{reason} {n:,}" for reason, n in project.intake.bad_rows(entry).items())
+            bad = f", {entry.bad_rows:,} cannot be used: {reasons}"
+        console.print(f"  {entry.file}: {entry.rows:,} rows{bad}", markup=False)
     if len(read) > 20:
         console.print(f"  and {len(read) - 20} more files")
     console.print(
@@ -52,6 +55,10 @@ def read_new_files(project: Project) -> None:
     )
     if not outcome.success:
         raise CbmtError(outcome.failure)
+    if gone := sorted(
+        {unit.name for unit in there} - {unit.name for unit in project.lake.units("firm_week")}
+    ):
+        console.print(f"in no source any more, and taken out of the tables: {', '.join(gone)}", markup=False)
 
 
 @click.command()
@@ -89,9 +96,12 @@ def run(
     from cbmt_pipeline.batches import BATCH
     from cbmt_pipeline.runner import run_assets
 
-    known = [*benchmarks(), *([] if no_networks else [*networks(), PLUS_MODEL])]
+    known = [*benchmarks(), *networks(), PLUS_MODEL]
     if unknown := sorted(set(only) - set(known)):
         raise click.UsageError(f"no model is called {', '.join(unknown)}; there are: {', '.join(known)}")
+    if no_networks and (trained := sorted(set(only) - set(benchmarks()))):
+        raise click.UsageError(f"{', '.join(trained)} cannot be made with --no-networks")
+    project.networks()  # A name in cbmt.toml that is none is told now, not after the benchmarks.
     started = time.monotonic()
     intake_error = ""
     try:

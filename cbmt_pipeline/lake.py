@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -58,6 +60,15 @@ class Lake:
         """Units with a file of this table, in the order of their slugs."""
         folders = {path.parent.name for path in (self.root / table).glob("firm=*/*.parquet")}
         return [Unit.from_slug(name.removeprefix("firm=")) for name in sorted(folders)]
+
+    def keep_only(self, units: Collection[Unit]) -> list[Unit]:
+        """Remove the files of all other units, and say whose they were."""
+        kept = {f"firm={unit.slug}" for unit in units}
+        gone = [folder for folder in self.root.glob("*/firm=*") if folder.name not in kept]
+        for folder in gone:
+            shutil.rmtree(folder, ignore_errors=True)
+        slugs = sorted({folder.name.removeprefix("firm=") for folder in gone})
+        return [Unit.from_slug(slug) for slug in slugs]
 
     def whole_path(self, table: str, part: str = "all") -> Path:
         """The file of a table made across firms, or of the part of it that one asset writes."""

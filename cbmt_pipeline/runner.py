@@ -27,7 +27,7 @@ from cbmt_pipeline.partitions import FIRM_PARTITIONS
 from cbmt_pipeline.progress import News
 from cbmt_pipeline.project import Project
 
-__all__ = ["RunOutcome", "run_assets", "run_firms"]
+__all__ = ["RunOutcome", "bury_dead_runs", "run_assets", "run_firms"]
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 DEATHS = 3
@@ -51,6 +51,7 @@ class RunOutcome:
 
 def run_assets(project: Project, assets: Sequence[str]) -> RunOutcome:
     """Materialise unpartitioned assets in one run in this process."""
+    bury_dead_runs(project)
     outcome = _execute(project.root, tuple(assets), (), {})
     return outcome if outcome.success else replace(outcome, failure=f"{', '.join(assets)}: {outcome.failure}")
 
@@ -71,8 +72,8 @@ def run_firms(
     `config(firm)` gives the run configuration of the run that begins with that firm. A worker process that
     dies (for want of memory, say) takes its pool with it; what was not done goes to a new pool.
     """
+    bury_dead_runs(project)
     with open_instance(project) as instance:
-        _bury_dead_runs(instance)
         known = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
         instance.add_dynamic_partitions(FIRM_PARTITIONS, [slug for slug in slugs if slug not in set(known)])
         keys = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
@@ -97,8 +98,7 @@ def run_firms(
             outcomes.append(outcome)
             on_batch(outcome)
         if lost:
-            with open_instance(project) as instance:
-                _bury_dead_runs(instance)
+            bury_dead_runs(project)
         # Without news of any, each of them may be the one that its process died over.
         deaths.update([b for b in lost if b[0] in begun] or lost)
         waiting = [b for b in lost if deaths[b] < DEATHS]
@@ -198,12 +198,14 @@ def _why(event: dg.DagsterEvent) -> str:
     return error.message.strip() if error else "for an unknown reason"
 
 
-def _bury_dead_runs(instance: dg.DagsterInstance) -> None:
-    """Runs of a killed `cbmt run` would look under way for ever: nobody else watches over them."""
-    for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
-        host, _, pid = run.tags.get(PROCESS, "").partition(":")
-        if host == socket.gethostname() and not _lives(int(pid)):
-            instance.report_run_failed(run, f"process {pid}, which did this run, was stopped")
+def bury_dead_runs(project: Project) -> None:
+    """Runs of a killed `cbmt run` would look under way for ever, and take the place of others in the queue: nobody
+    else watches over them."""
+    with open_instance(project) as instance:
+        for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
+            host, _, pid = run.tags.get(PROCESS, "").partition(":")
+            if host == socket.gethostname() and not _lives(int(pid)):
+                instance.report_run_failed(run, f"process {pid}, which did this run, was stopped")
 
 
 def _lives(pid: int) -> bool:

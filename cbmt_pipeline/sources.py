@@ -29,6 +29,7 @@ def add_source(
     """
     path = root / CONFIG_FILE
     text = path.read_text(encoding="utf-8") if path.exists() else HEADING
+    source = {key: value for key, value in source.items() if value is not None}
     section = {**source, "columns": columns}
     if path.exists():
         wanted = ProjectConfig.from_mapping({"sources": [section]}, f"source {source['name']!r}").sources[0]
@@ -48,7 +49,7 @@ def add_source(
     elif country := country or country_of(str(source["timezone"])):
         text += f"\n[design]\ncountry = {_toml(country)}\n"
     lines = ["", "[[sources]]"]
-    lines += [f"{key} = {_toml(value)}" for key, value in source.items() if value is not None]
+    lines += [f"{key} = {_toml(value)}" for key, value in source.items()]
     mapping = ", ".join(f"{key} = {_toml(value)}" for key, value in columns.items())
     lines.append(f"columns = {{ {mapping} }}")
     text = text.rstrip("\n") + "\n" + "\n".join(lines) + "\n"

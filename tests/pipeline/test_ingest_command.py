@@ -1,0 +1,68 @@
+"""`cbmt ingest` and what `cbmt run` makes of changed sources: nothing half-added, no firm counted that is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import dagster as dg
+import duckdb
+import pytest
+from projects import cbmt
+from small_project import orders_csv
+
+pytestmark = pytest.mark.slow
+
+STATED = ("--currency", "GBP", "--timezone", "Europe/London")
+FLOOR = ("--no-networks", "--model", "seasonal_naive")
+
+
+def firms(root: Path) -> list[tuple[str, int]]:
+    with duckdb.connect(str(root / "data/cbmt.duckdb"), read_only=True) as con:
+        return con.execute("SELECT firm, orders FROM firm ORDER BY firm").fetchall()
+
+
+def test_a_firm_that_left_its_file_leaves_the_tables(tmp_path: Path) -> None:
+    """Renamed in its source, it would otherwise be counted twice."""
+    good, other = tmp_path / "good.csv", tmp_path / "other.csv"
+    good.write_text(orders_csv("Good"))
+    other.write_text(orders_csv("Other"))
+    for file in (good, other):
+        cbmt(tmp_path, "ingest", file.name, *STATED)
+    cbmt(tmp_path, "run", *FLOOR)
+    before = dict(firms(tmp_path))
+    assert set(before) == {"Good", "Other"}
+    good.write_text(orders_csv("Better"))
+    told = cbmt(tmp_path, "run", *FLOOR).stdout
+    assert "taken out of the tables: Good" in told
+    assert firms(tmp_path) == [("Better", before["Good"]), ("Other", before["Other"])]
+    instance = dg.DagsterInstance.from_config(str(tmp_path / "data/dagster"))
+    assert set(instance.get_dynamic_partitions("firm")) == {"Better", "Other"}
+    event = instance.get_latest_materialization_event(dg.AssetKey("intake"))
+    assert event is not None
+    assert event.asset_materialization is not None
+    assert event.asset_materialization.metadata["firms"].value == 2
+
+
+def test_a_source_that_cannot_be_read_is_not_added_and_may_be_tried_again(tmp_path: Path) -> None:
+    (tmp_path / "shop.csv").write_text(orders_csv("Shop").replace("customer", "user", 1))
+    wrong = cbmt(tmp_path, "ingest", "shop.csv", *STATED, check=False)
+    assert wrong.returncode == 1
+    assert "no column for customer" in wrong.stderr
+    assert not (tmp_path / "cbmt.toml").exists()
+    cbmt(tmp_path, "ingest", "shop.csv", *STATED, "--column", "customer=user")
+    before = (tmp_path / "cbmt.toml").read_text()
+    assert 'country = "GB"' in before
+    assert cbmt(tmp_path, "ingest", "nowhere.csv", *STATED, check=False).returncode == 1
+    assert (tmp_path / "cbmt.toml").read_text() == before
+
+
+def test_what_a_csv_file_looks_like_can_be_stated(tmp_path: Path) -> None:
+    lines = [
+        "firm;customer;order_time;amount",
+        "Café;c1;02.01.2017 10:00;1.234,50",
+        "Café;c2;03.01.2017 10:00;12.50",
+    ]
+    (tmp_path / "o.csv").write_bytes("\r\n".join(lines).encode("latin-1"))
+    dialect = ("--decimal-separator", ",", "--time-format", "%d.%m.%Y %H:%M", "--encoding", "latin1")
+    told = cbmt(tmp_path, "ingest", "o.csv", *STATED, *dialect).stdout
+    assert "2 rows, 1 cannot be used: unparseable amount 1" in told
