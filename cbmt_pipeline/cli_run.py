@@ -273,9 +273,10 @@ def _print_made(project: Project, seconds: float) -> None:
         names = [name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
         counts = {name: con.execute(f'SELECT count(*) FROM "{name}"').fetchall()[0][0] for name in names}
         errors = con.execute(
-            "SELECT model, firms, mean, median, average_rank FROM accuracy_summary WHERE metric = 'smape' "
+            "SELECT model, firms, mean, median, average_rank, reference FROM accuracy_summary WHERE metric = 'smape' "
             "AND outcome = 'total_sales' AND horizon = 'full' AND industry = '(all)' ORDER BY mean"
         ).fetchall()
+        ((forecast_firms,),) = con.execute("SELECT count(DISTINCT firm) FROM accuracy").fetchall()
         lacking = con.execute("SELECT diagnostic, note FROM diagnostic WHERE NOT made").fetchall()
         failed = con.execute(
             "SELECT model, count(*), min_by(firm, firm), min_by(reason, firm) FROM model_fit WHERE NOT succeeded "
@@ -286,10 +287,16 @@ def _print_made(project: Project, seconds: float) -> None:
         table = Table("model", "firms", "mean", "median", "rank", title="holdout error of total sales, SMAPE")
         for column in table.columns[1:]:
             column.justify = "right"
-        for model, firms, mean, median, rank in errors:
+        for model, firms, mean, median, rank, _ in errors:
             place = "" if rank is None else f"{rank:.1f}"
             table.add_row(model, str(firms), f"{mean:.2f}", f"{median:.2f}", place)
         console.print(table)
+        _, compared, *_, reference = errors[0]
+        if compared < forecast_firms:
+            console.print(
+                f"compared on the {compared:,} of {forecast_firms:,} firms that have a forecast by {reference}; "
+                "run it for the others too"
+            )
     for model, count, firm, reason in failed:
         others = f" and of {count - 1:,} more (see model_fit)" if count > 1 else ""
         console.print(f"no {model} of {firm}{others}: {reason}", markup=False)
