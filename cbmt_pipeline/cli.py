@@ -232,6 +232,8 @@ def status(project: Project) -> None:
     without_plus = set(project.without_plus())
     columns = ("firm", "partition", "tables", "benchmarks", "networks", PLUS_MODEL)
     table = Table(*columns, box=None, pad_edge=False)
+    for column in table.columns:
+        column.overflow = "fold"
     for unit in units:
         if unit not in done:
             table.add_row(unit.name, unit.slug, "not made", "", "", "")

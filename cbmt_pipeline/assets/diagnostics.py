@@ -7,7 +7,7 @@ import pandas as pd
 
 from cbmt_core import duck
 from cbmt_core.diagnostics.data import DiagnosticData, State, gather_diagnostics
-from cbmt_core.errors import CbmtError
+from cbmt_core.errors import BadTable, CbmtError
 from cbmt_core.evaluation import Relations, reference_of
 from cbmt_core.names import Unit
 from cbmt_pipeline.assets.evaluation import relations_of, store
@@ -116,9 +116,12 @@ def external_calibration(context: dg.AssetExecutionContext, project: ProjectReso
     here = project.open()
     made, wanted = None, here.config.calibration
     if wanted is not None:
-        tables = read_tables(
-            *(here.root / path for path in (wanted.tickers, wanted.quarters, wanted.forecasts))
-        )
+        paths = (wanted.tickers, wanted.quarters, wanted.forecasts)
+        try:
+            tables = read_tables(*(here.root / path for path in paths))
+        except BadTable as error:
+            _stored(context, here, *calibration_tables(None, str(error)))
+            raise
         relations = relations_of(here)
         with duck.connect(here.spill) as con:
             names = con.execute(f"SELECT DISTINCT model FROM {here.lake.whole('accuracy')}").fetchall()

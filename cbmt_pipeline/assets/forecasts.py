@@ -23,8 +23,8 @@ __all__ = ["benchmark_forecasts", "panel_of", "runs_metadata", "store_runs"]
 class ForecastConfig(dg.Config):
     """Which models to run. A run of some models leaves the stored forecasts of the others as they are."""
 
-    models: list[str] = Field(default_factory=benchmarks)
-    seed: int = SEED
+    models: list[str] = Field(default_factory=benchmarks, description="Names of benchmarks.")
+    seed: int = Field(default=SEED, description="Of every fit.")
 
 
 @dg.asset(

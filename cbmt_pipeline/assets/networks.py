@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from pydantic import Field
 from threadpoolctl import threadpool_limits
 
 from cbmt_core import atomic, duck
@@ -31,19 +32,20 @@ __all__ = ["neural_forecasts", "tuned_models"]
 class TuningConfig(dg.Config):
     """Which networks to tune and train; what is not stated here is stated in cbmt.toml, or the default."""
 
-    models: list[str] | None = None
-    profile: str | None = None
-    """smoke, quick, standard or paper."""
-    seed: int = SEED
-    fresh: bool = False
-    """Search and train anew what is up to date, and forget the trials of earlier searches."""
+    models: list[str] | None = Field(default=None, description="Names of networks.")
+    profile: str | None = Field(default=None, description="smoke, quick, standard or paper: how much work.")
+    seed: int = Field(default=SEED, description="Of searches and trainings.")
+    fresh: bool = Field(
+        default=False,
+        description="Search and train anew what is up to date, and forget the trials of earlier searches.",
+    )
 
 
 class NetworkForecastConfig(dg.Config):
     """Which networks forecast: those named, or all that were trained on the firm's present data."""
 
-    models: list[str] | None = None
-    seed: int = SEED
+    models: list[str] | None = Field(default=None, description="Names of networks.")
+    seed: int = Field(default=SEED, description="That of their training.")
 
 
 @dg.asset(

@@ -110,8 +110,13 @@ def test_a_mistake_in_a_table_stops_calibration_alone(made: Materialised) -> Non
         file.write_text(good.replace("2019-01-31,110,100", "soon,110,100", 1))
         with pytest.raises(BadTable, match=r"forecasts\.csv: row 1 .*made_on is 'soon', must be a day"):
             made.make([external_calibration])
+        states = duckdb.sql(
+            f"FROM {made.project.lake.whole('diagnostic')} WHERE diagnostic = 'external_calibration'"
+        )
+        assert [note for note in states.df()["note"] if "made_on is 'soon'" in note]
     finally:
         file.write_text(good)
+        made.make([external_calibration])
 
 
 def test_every_table_of_the_diagnostics_is_published(rows_of: Rows) -> None:

@@ -41,10 +41,13 @@ class Calibration:
     """How many firms, tickers and quarters there were and what became of them."""
 
 
-def calibration_tables(made: Calibration | None) -> tuple[dict[str, pd.DataFrame], State]:
-    """The tables `calibration_quarter` and `calibration_summary`, and what they rest on; empty from None."""
+def calibration_tables(
+    made: Calibration | None,
+    note: str = "cbmt.toml has no [calibration] section, so there are no analyst forecasts to compare with",
+) -> tuple[dict[str, pd.DataFrame], State]:
+    """The tables `calibration_quarter` and `calibration_summary`, and what they rest on; empty from None, with a
+    note why there is nothing."""
     if made is None:
-        note = "cbmt.toml has no [calibration] section, so there are no analyst forecasts to compare with"
         frames = (pd.DataFrame(columns=_QUARTERS), pd.DataFrame(columns=_SUMMARY))
         state = State("external_calibration", 0, 1, False, note)
     else:
