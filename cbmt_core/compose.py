@@ -53,10 +53,9 @@ def compose(panel: FirmPanel, drivers: PrimitiveForecast | SalesForecast) -> Rev
     refused: a sum over cohorts would hide it.
     """
     horizon = drivers.horizon
-    shape = (panel.n_cohorts + horizon, horizon)
     if isinstance(drivers, SalesForecast):
         _must_be_known("sales", drivers.S, np.ones(horizon, bool))
-        unknown = np.full(shape, np.nan)
+        unknown = np.full((panel.n_cohorts + horizon, horizon), np.nan)
         return replace(_composed(panel, PrimitiveForecast(unknown[0], unknown, unknown)), S=drivers.S)
     born = np.arange(horizon) >= np.arange(-panel.n_cohorts, horizon)[:, None]
     _must_be_known("acquisition", drivers.A, np.ones(horizon, bool))

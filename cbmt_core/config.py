@@ -28,6 +28,8 @@ __all__ = [
     "SourceConfig",
 ]
 
+READER = "2"
+"""Of the rules by which files are read: to be raised with them, so that files are read again."""
 ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
 """By Python's names, which have many aliases."""
 ProfileName = Literal["smoke", "quick", "standard", "paper"]
@@ -102,7 +104,7 @@ class SourceConfig(_Section):
     @property
     def reading_digest(self) -> str:
         """Changes when the same bytes would be read differently, or for another source."""
-        text = self.model_dump_json(exclude={"path"})
+        text = READER + self.model_dump_json(exclude={"path"})
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
