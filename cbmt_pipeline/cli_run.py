@@ -32,6 +32,8 @@ EVALUATION = (
     ("exhibits",),
 )
 """Assets across firms, run by run: what fails in one leaves the others as they are."""
+MOST_TOLD = 20
+"""Files and warnings named one by one."""
 
 
 def read_new_files(project: Project) -> None:
@@ -40,14 +42,14 @@ def read_new_files(project: Project) -> None:
     outcome = _across_firms("reading source files", project, "intake")
     ledger = project.intake.ledger()
     read = [entry for entry in ledger if entry.stem not in before]
-    for entry in read[:20]:
+    for entry in read[:MOST_TOLD]:
         bad = ""
         if entry.bad_rows:
             reasons = ", ".join(f"{reason} {n:,}" for reason, n in project.intake.bad_rows(entry).items())
             bad = f", {entry.bad_rows:,} cannot be used: {reasons}"
         console.print(f"  {entry.file}: {entry.rows:,} rows{bad}", markup=False)
-    if len(read) > 20:
-        console.print(f"  and {len(read) - 20} more files")
+    if len(read) > MOST_TOLD:
+        console.print(f"  and {len(read) - MOST_TOLD} more files")
     console.print(
         f"read {len(read)} new files, {sum(e.rows for e in read):,} rows; "
         f"the project holds {len(ledger)} files, {sum(e.rows for e in ledger):,} rows, "
@@ -127,6 +129,13 @@ def run(
     )
     chosen = set(wanted) if firms else None
     outcomes = _stage("cohort tables", project, DATA_TABLES, wanted, workers, batch=BATCH)
+    warnings = sorted(text for outcome in outcomes for text in outcome.warnings)
+    for text in warnings[:MOST_TOLD]:
+        console.print(f"warning: {text}", style="yellow", markup=False)
+    if len(warnings) > MOST_TOLD:
+        console.print(
+            f"and {len(warnings) - MOST_TOLD} more warnings: the checks `trusted` in the UI tell them"
+        )
     missing = project.missing_forecasts()
     if everything:
         missing = {unit: benchmarks() for unit in project.lake.units("firm_week")}

@@ -20,6 +20,7 @@ from typing import Any
 
 import dagster as dg
 
+from cbmt_core.names import Unit
 from cbmt_pipeline import progress
 from cbmt_pipeline.automation import contiguous_batches
 from cbmt_pipeline.instance import open_instance
@@ -47,6 +48,8 @@ class RunOutcome:
     firms: Batch
     success: bool
     failure: str = ""
+    warnings: tuple[str, ...] = ()
+    """What checks found without refusing the firm."""
 
 
 def run_assets(project: Project, assets: Sequence[str]) -> RunOutcome:
@@ -184,7 +187,20 @@ def _execute(root: Path, assets: tuple[str, ...], firms: Batch, config: dict[str
             instance=instance, tags=tags, run_config=QUIET | config, raise_on_error=False
         )
         failure = next((_why(event) for event in result.all_events if event.is_step_failure), "")
-        return RunOutcome(result.run_id, firms, result.success, failure)
+        return RunOutcome(result.run_id, firms, result.success, failure, _warnings(instance, result.run_id))
+
+
+def _warnings(instance: dg.DagsterInstance, run_id: str) -> tuple[str, ...]:
+    entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
+    checks = [entry.dagster_event.event_specific_data for entry in entries if entry.dagster_event]
+    return tuple(
+        f"{Unit.from_slug(check.partition).name}: {check.description}"
+        for check in checks
+        if isinstance(check, dg.AssetCheckEvaluation)
+        and check.partition
+        and not check.passed
+        and check.severity == dg.AssetCheckSeverity.WARN
+    )
 
 
 def _why(event: dg.DagsterEvent) -> str:

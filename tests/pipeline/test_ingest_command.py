@@ -8,7 +8,7 @@ import dagster as dg
 import duckdb
 import pytest
 from projects import cbmt
-from small_project import orders_csv
+from small_project import WEEKS, orders_csv
 
 pytestmark = pytest.mark.slow
 
@@ -66,3 +66,14 @@ def test_what_a_csv_file_looks_like_can_be_stated(tmp_path: Path) -> None:
     dialect = ("--decimal-separator", ",", "--time-format", "%d.%m.%Y %H:%M", "--encoding", "latin1")
     told = cbmt(tmp_path, "ingest", "o.csv", *STATED, *dialect).stdout
     assert "2 rows, 1 cannot be used: unparseable amount 1" in told
+
+
+def test_a_firm_gone_silent_is_told_and_made_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "live.csv").write_text(orders_csv("Live"))
+    (tmp_path / "still.csv").write_text(orders_csv("Still", weeks=WEEKS - 12))
+    for name in ("live", "still"):
+        cbmt(tmp_path, "ingest", f"{name}.csv", *STATED)
+    told = cbmt(tmp_path, "run", *FLOOR).stdout
+    assert "warning: Still: " in told
+    assert "warning: Live" not in told
+    assert [firm for firm, _ in firms(tmp_path)] == ["Live", "Still"]
