@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import dagster as dg
@@ -77,3 +79,36 @@ def test_a_firm_gone_silent_is_told_and_made_all_the_same(tmp_path: Path) -> Non
     assert "warning: Still: " in told
     assert "warning: Live" not in told
     assert [firm for firm, _ in firms(tmp_path)] == ["Live", "Still"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import dagster as dg
+from cbmt_pipeline import runner
+from cbmt_pipeline.definitions import defs
+from cbmt_pipeline.instance import open_instance
+from cbmt_pipeline.project import Project
+
+with open_instance(Project(Path(sys.argv[1]))) as instance:
+    job = defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection={dg.AssetKey("warehouse")})
+    tags = {runner.PROCESS: f"{runner.socket.gethostname()}:{os.getpid()}"}
+    run = instance.create_run_for_job(job, tags=tags)
+    instance.report_dagster_event(
+        dg.DagsterEvent(dg.DagsterEventType.RUN_START.value, run.job_name), run_id=run.run_id
+    )
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_start_with_nothing_to_make_buries_what_a_killed_run_left(tmp_path: Path) -> None:
+    """Its runs would take the place of others in the queue of the UI."""
+    (tmp_path / "shop.csv").write_text(orders_csv("Shop"))
+    cbmt(tmp_path, "ingest", "shop.csv", *STATED)
+    cbmt(tmp_path, "run", *FLOOR)
+    subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True)
+    instance = dg.DagsterInstance.from_config(str(tmp_path / "data/dagster"))
+    started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
+    assert len(instance.get_runs(started)) == 1
+    cbmt(tmp_path, "run", *FLOOR)
+    assert len(instance.get_runs(started)) == 0
