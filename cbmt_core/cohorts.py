@@ -22,7 +22,7 @@ def _weeks(window: Window) -> str:
 
 def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, design: StudyDesign) -> None:
     """Make the temporary table `cohort_week` of one unit from the relation `orders` (SPEC of the tables:
-    `schema.py`).
+    `schema/`).
 
     Customers with an order before the first calibration week form the left-censored cohort; the cohort
     of the others is the week of their first order. The initial order is a customer's earliest; equal

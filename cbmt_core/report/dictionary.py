@@ -13,7 +13,7 @@ __all__ = ["exhibit_list", "table_dictionary"]
 HEADING = """\
 # Tables
 
-Made by `make docs` from `cbmt_core/schema.py` and `cbmt_core/diagnostics/tables.py`; a test keeps it current.
+Made by `make docs` from `cbmt_core/schema/` and `cbmt_core/diagnostics/tables.py`; a test keeps it current.
 Every table lies in the lake as Parquet (`data/lake/<table>/firm=<slug>/`; tables made across firms are one file;
 `study` and `study_window` are in the published file alone) and, unless it says otherwise, as a native table in the
 published `data/cbmt.duckdb`. The descriptions below are also comments there: [sql.md](sql.md) begins with the query.

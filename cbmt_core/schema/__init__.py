@@ -1,0 +1,11 @@
+"""Every table: its columns, their types and meaning, and its key. The docs are made from here."""
+
+from cbmt_core.schema.comparisons import COMPARISON_TABLES
+from cbmt_core.schema.forecasts import MODEL_TABLES
+from cbmt_core.schema.kinds import FIRM, MODEL, OUTCOME, Column, Table, View
+from cbmt_core.schema.orders import ORDER_TABLES, STUDY, STUDY_WINDOW, VIEWS
+
+__all__ = ["FIRM", "MODEL", "OUTCOME", "STUDY", "STUDY_WINDOW", "TABLES", "VIEWS", "Column", "Table", "View"]
+
+TABLES: dict[str, Table] = {table.name: table for table in (*ORDER_TABLES, *MODEL_TABLES, *COMPARISON_TABLES)}
+"""The tables of the lake."""
