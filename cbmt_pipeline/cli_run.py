@@ -285,7 +285,9 @@ def _print_made(project: Project, seconds: float) -> None:
             "SELECT model, firms, mean, median, average_rank, reference FROM accuracy_summary WHERE metric = 'smape' "
             "AND outcome = 'total_sales' AND horizon = 'full' AND industry = '(all)' ORDER BY mean"
         ).fetchall()
-        ((forecast_firms,),) = con.execute("SELECT count(DISTINCT firm) FROM accuracy").fetchall()
+        ((forecast_firms,),) = con.execute(
+            "SELECT count(DISTINCT firm) FROM accuracy JOIN firm USING (firm) WHERE segment IS NULL"
+        ).fetchall()
         lacking = con.execute("SELECT diagnostic, note FROM diagnostic WHERE NOT made").fetchall()
         failed = con.execute(
             "SELECT model, count(*), min_by(firm, firm), min_by(reason, firm) FROM model_fit WHERE NOT succeeded "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -66,7 +67,8 @@ class Lake:
         kept = {f"firm={unit.slug}" for unit in units}
         gone = [folder for folder in self.root.glob("*/firm=*") if folder.name not in kept]
         for folder in gone:
-            shutil.rmtree(folder, ignore_errors=True)
+            with suppress(FileNotFoundError):  # Another process found it gone as well.
+                shutil.rmtree(folder)
         slugs = sorted({folder.name.removeprefix("firm=") for folder in gone})
         return [Unit.from_slug(slug) for slug in slugs]
 

@@ -41,7 +41,7 @@ def csv_scan(source: SourceConfig, file: Path, wanted: Collection[str], *, stric
 def _heading(source: SourceConfig, file: Path, wanted: Collection[str]) -> tuple[str, list[str]]:
     """The delimiter and the names of the columns, made unique."""
     opener = gzip.open if file.name.lower().endswith(".gz") else open
-    encoding = "utf-8-sig" if source.encoding.lower() in ("utf-8", "utf8") else source.encoding
+    encoding = "utf-8-sig" if source.encoding == "utf-8" else source.encoding
     try:
         with opener(file, "rt", encoding=encoding, errors="replace", newline="") as handle:
             first = handle.readline(MAX_LINE)

@@ -81,6 +81,18 @@ def test_a_firm_gone_silent_is_told_and_made_all_the_same(tmp_path: Path) -> Non
     assert [firm for firm, _ in firms(tmp_path)] == ["Live", "Still"]
 
 
+def test_segments_are_no_firms_that_lack_a_forecast(tmp_path: Path) -> None:
+    head, *rows = orders_csv("Shop").splitlines()
+    lines = [f"{head},channel", *(f"{row},{('web', 'store')[k % 2]}" for k, row in enumerate(rows))]
+    (tmp_path / "shop.csv").write_text("\n".join(lines) + "\n")
+    cbmt(tmp_path, "ingest", "shop.csv", *STATED, "--column", "segment=channel")
+    told = cbmt(tmp_path, "run", *FLOOR).stdout
+    assert "seasonal_naive" in told
+    assert "compared on the" not in told
+    with duckdb.connect(str(tmp_path / "data/cbmt.duckdb"), read_only=True) as con:
+        assert con.execute("SELECT count(DISTINCT firm) FROM accuracy").fetchall() == [(3,)]
+
+
 KILLED = """
 import os, signal, sys
 from pathlib import Path

@@ -167,3 +167,14 @@ def test_a_bad_firm_does_not_touch_the_others(tmp_path):
             f"SELECT firm, reason, count(*) FROM {project.lake.glob('quarantine')} GROUP BY ALL"
         ).fetchall()
     assert reasons == [(FIRMS[1], "unparseable amount", 179)]
+
+
+def test_files_of_units_that_are_gone_are_removed_and_no_others(tmp_path, con):
+    lake = Lake(tmp_path)
+    for firm in FIRMS:
+        write(lake, con, firm, 3)
+    assert lake.keep_only([Unit(firm) for firm in FIRMS]) == []
+    assert lake.keep_only([Unit(FIRMS[0])]) == sorted(
+        (Unit(firm) for firm in FIRMS[1:]), key=lambda u: u.slug
+    )
+    assert lake.units("firm_week") == [Unit(FIRMS[0])]
