@@ -13,7 +13,7 @@ import numpy.typing as npt
 from dateutil.easter import easter
 from dateutil.relativedelta import SU, TH, relativedelta
 
-from cbmt_core.design import week_of
+from cbmt_core.timeline import week_of
 
 __all__ = ["Calendar", "calendar_of", "has_holidays"]
 

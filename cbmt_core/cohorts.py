@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import duckdb
 
-from cbmt_core.design import StudyDesign, Window
 from cbmt_core.duck import literal
 from cbmt_core.errors import BadFirmData
 from cbmt_core.names import Unit
+from cbmt_core.timeline import Timeline, Window
 from cbmt_core.transactions.orders import OrderCounts
 
 __all__ = ["make_cohort_week", "make_firm", "make_firm_week"]
@@ -20,7 +20,7 @@ def _weeks(window: Window) -> str:
     )
 
 
-def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, design: StudyDesign) -> None:
+def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, design: Timeline) -> None:
     """Make the temporary table `cohort_week` of one unit from the relation `orders` (SPEC of the tables:
     `schema/`).
 
@@ -29,23 +29,23 @@ def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, de
     times are told apart by order id, so that the table does not depend on the order of rows. Such ties
     are rare and order ids are long: only tied customers' ids are looked at.
     """
-    study = design.study
+    panel = design.panel
     # For the left-censored cohort the first order ever is unknown, so all its orders are repeats.
     censored = f"DATE '{design.left_censored_cohort}'" if design.left_censored_cohort else "NULL"
     con.execute(f"""
         CREATE OR REPLACE TEMP TABLE cohort_week AS
         WITH customers AS (
             SELECT customer, min(week) AS first_week, min(ordered_at) AS first_at
-            FROM {orders} WHERE week <= DATE '{study.last}' GROUP BY customer
+            FROM {orders} WHERE week <= DATE '{panel.last}' GROUP BY customer
         ), members AS MATERIALIZED (
-            SELECT customer, first_at, first_week < DATE '{study.first}' AS left_censored,
+            SELECT customer, first_at, first_week < DATE '{panel.first}' AS left_censored,
                 CASE WHEN left_censored THEN {censored} ELSE first_week END AS cohort,
                 CAST(row_number() OVER () AS INTEGER) AS member
             FROM customers
         ), placed AS MATERIALIZED (
             SELECT member, cohort, week, amount, ordered_at = first_at AND NOT left_censored AS is_first
             FROM {orders} JOIN members USING (customer)
-            WHERE week BETWEEN DATE '{study.first}' AND DATE '{study.last}'
+            WHERE week BETWEEN DATE '{panel.first}' AND DATE '{panel.last}'
         ), tied AS (
             SELECT member FROM placed WHERE is_first GROUP BY member HAVING count(*) > 1
         ), excess AS (
@@ -63,7 +63,7 @@ def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, de
             FROM placed GROUP BY ALL
         ), dense AS (
             SELECT c.*, w.week, NOT left_censored AND w.week = c.cohort AS is_birth
-            FROM cohorts c JOIN ({_weeks(study)}) w ON w.week >= c.cohort
+            FROM cohorts c JOIN ({_weeks(panel)}) w ON w.week >= c.cohort
         ), filled AS (
             SELECT d.*, coalesce(orders, 0) AS orders, coalesce(sales, 0) AS sales,
                 coalesce(active_customers, 0) AS active_customers,
@@ -83,12 +83,12 @@ def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, de
     """)
     if con.execute("SELECT count(*) FROM cohort_week").fetchall()[0][0] == 0:
         raise BadFirmData(
-            unit.name, f"has no order from {study.first} to {study.last_day}, the study's weeks"
+            unit.name, f"has no order from {panel.first} to {panel.last_day}, the weeks after the washout"
         )
 
 
-def make_firm_week(con: duckdb.DuckDBPyConnection, unit: Unit, cohort_week: str, design: StudyDesign) -> None:
-    """Make the temporary table `firm_week` from the relation `cohort_week`: every week of the study."""
+def make_firm_week(con: duckdb.DuckDBPyConnection, unit: Unit, cohort_week: str, design: Timeline) -> None:
+    """Make the temporary table `firm_week` from the relation `cohort_week`: every week after the washout."""
     con.execute(f"""
         CREATE OR REPLACE TEMP TABLE firm_week AS
         WITH summed AS (
@@ -110,7 +110,7 @@ def make_firm_week(con: duckdb.DuckDBPyConnection, unit: Unit, cohort_week: str,
             CAST(coalesce(cumulative_customers, 0) AS BIGINT) AS cumulative_customers,
             repeat_orders / nullif(cumulative_customers, 0) AS ropc,
             CAST(sales AS DOUBLE) / nullif(orders, 0) AS aov
-        FROM ({_weeks(design.study)}) LEFT JOIN summed USING (week) ORDER BY week
+        FROM ({_weeks(design.panel)}) LEFT JOIN summed USING (week) ORDER BY week
     """)
 
 
@@ -120,10 +120,10 @@ def make_firm(
     orders: str,
     cohort_week: str,
     counts: OrderCounts,
-    design: StudyDesign,
+    design: Timeline,
 ) -> None:
     """Make the temporary table `firm`, one row."""
-    study = design.study
+    panel = design.panel
     parent = literal(unit.firm) if unit.segment is not None else "NULL"
     segment = literal(unit.segment) if unit.segment is not None else "NULL"
     industry = literal(counts.industry) if counts.industry is not None else "NULL"
@@ -132,10 +132,10 @@ def make_firm(
         WITH o AS (
             SELECT min(week) AS first_week, max(week) AS last_week, count(DISTINCT customer) AS customers,
                 count(*) AS orders, sum(amount) AS sales,
-                count(*) FILTER (week < DATE '{study.first}') AS washout_orders,
-                coalesce(sum(amount) FILTER (week < DATE '{study.first}'), 0) AS washout_sales,
-                count(*) FILTER (week > DATE '{study.last}') AS unfinished_orders,
-                coalesce(sum(amount) FILTER (week > DATE '{study.last}'), 0) AS unfinished_sales
+                count(*) FILTER (week < DATE '{panel.first}') AS washout_orders,
+                coalesce(sum(amount) FILTER (week < DATE '{panel.first}'), 0) AS washout_sales,
+                count(*) FILTER (week > DATE '{panel.last}') AS unfinished_orders,
+                coalesce(sum(amount) FILTER (week > DATE '{panel.last}'), 0) AS unfinished_sales
             FROM {orders}
         ), c AS (
             SELECT coalesce(max(cohort_size) FILTER (left_censored), 0) AS left_censored_customers,

@@ -1,4 +1,4 @@
-"""The project file `cbmt.toml`: where the orders are, how to read them, and the study's dates."""
+"""The project file `cbmt.toml`: where the orders are, how to read them, and which dates and models count."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from cbmt_core.calendar import has_holidays
-from cbmt_core.design import SEASON, VALIDATION_WEEKS, StudyDesign
+from cbmt_core.design import StudyDesign
 from cbmt_core.errors import ConfigError
+from cbmt_core.timeline import SEASON, VALIDATION_WEEKS, WEEK, Timeline, week_of
 
 __all__ = [
     "PROFILE_NAMES",
     "CalibrationConfig",
     "DesignConfig",
+    "ForecastConfig",
     "NetworksConfig",
     "ProfileName",
     "ProjectConfig",
     "QualityConfig",
     "SourceConfig",
+    "StudyConfig",
 ]
 
 READER = "2"
@@ -109,7 +112,7 @@ class SourceConfig(_Section):
 
 
 class DesignConfig(_Section):
-    """What to fix of the study's dates; the rest follows from the data's span."""
+    """What to fix of the project's dates; the rest follows from the data's span."""
 
     first_day: date | None = None
     last_day: date | None = None
@@ -125,9 +128,9 @@ class DesignConfig(_Section):
             raise ValueError(f"no holidays are known for {value!r}; use an ISO code such as US or GB")
         return value
 
-    def design(self, first_day: date, last_day: date) -> StudyDesign:
-        """The study design for data seen from `first_day` to `last_day`."""
-        return StudyDesign.for_span(
+    def timeline(self, first_day: date, last_day: date) -> Timeline:
+        """The timeline of data seen from `first_day` to `last_day`."""
+        return Timeline.for_span(
             self.first_day or first_day,
             self.last_day or last_day,
             washout_weeks=self.washout_weeks,
@@ -135,6 +138,40 @@ class DesignConfig(_Section):
             holdout_weeks=self.holdout_weeks,
             country=self.country,
         )
+
+
+class StudyConfig(_Section):
+    """Where the study stands: written when it is first made, so that new weeks do not restart it."""
+
+    origin: date
+    """Last week of its calibration."""
+    holdout_weeks: int = Field(ge=1, le=SEASON)
+
+    @field_validator("origin")
+    @classmethod
+    def _a_sunday(cls, value: date) -> date:
+        if week_of(value) != value:
+            raise ValueError(f"weeks are named by their Sunday: {week_of(value)}, not {value}")
+        return value
+
+    def design(self, timeline: Timeline) -> StudyDesign:
+        """The study on a timeline that may have grown since."""
+        last = self.origin + self.holdout_weeks * WEEK
+        training = (self.origin - timeline.panel.first).days // 7 + 1 - timeline.validation_weeks
+        if last > timeline.panel.last or training < 1:
+            raise ConfigError(
+                f"the study of cbmt.toml ([study] origin = {self.origin}, holdout_weeks = {self.holdout_weeks}) does "
+                f"not lie within the data's weeks {timeline.panel.first} to {timeline.panel.last}; "
+                "move it with `cbmt study --refresh`"
+            )
+        return StudyDesign.at(timeline, self.origin, self.holdout_weeks)
+
+
+class ForecastConfig(_Section):
+    """Models of the live forecasts and of the backtests they are chosen by."""
+
+    models: tuple[str, ...] = Field(default=("cbmt_plus", "cohort_glm", "seasonal_naive"), min_length=1)
+    """The first is planned with until backtests say otherwise; networks take settings tuned in the study."""
 
 
 class QualityConfig(_Section):
@@ -175,6 +212,8 @@ class ProjectConfig(_Section):
     design: DesignConfig = DesignConfig()
     quality: QualityConfig = QualityConfig()
     networks: NetworksConfig = NetworksConfig()
+    study: StudyConfig | None = None
+    forecast: ForecastConfig = ForecastConfig()
     calibration: CalibrationConfig | None = None
 
     @model_validator(mode="after")
@@ -184,6 +223,12 @@ class ProjectConfig(_Section):
         if twice:
             raise ValueError(f"two sources are called {', '.join(sorted(twice))}")
         return self
+
+    def study_design(self, timeline: Timeline) -> StudyDesign:
+        """The study where it was pinned, or where it would be made now; HistoryTooShort where it cannot be."""
+        if self.study:
+            return self.study.design(timeline)
+        return StudyDesign.over(timeline, holdout_weeks=self.design.holdout_weeks)
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object], where: str) -> ProjectConfig:

@@ -11,31 +11,42 @@ from cbmt_core.design import StudyDesign
 from cbmt_core.duck import literal
 from cbmt_core.errors import CbmtError
 from cbmt_core.panel import CustomerHistory, FirmPanel
-from cbmt_core.schema import STUDY
+from cbmt_core.schema import STUDY, TIMELINE, Table
+from cbmt_core.timeline import Timeline
 
-__all__ = ["customer_history", "read_design", "read_panel"]
+__all__ = ["customer_history", "read_design", "read_panel", "read_timeline"]
 
 
 def read_design(con: duckdb.DuckDBPyConnection, study: str = "study") -> StudyDesign:
     """The design a published file was made with."""
-    names = STUDY.column_names
-    (values,) = con.execute(f"SELECT {', '.join(names)} FROM {study}").fetchall()
-    return StudyDesign(**dict(zip(names, values, strict=True)))
+    return StudyDesign(**_row(con, STUDY, study))
+
+
+def read_timeline(con: duckdb.DuckDBPyConnection, timeline: str = "timeline") -> Timeline:
+    """The weeks of a published file."""
+    return Timeline(**_row(con, TIMELINE, timeline))
+
+
+def _row(con: duckdb.DuckDBPyConnection, table: Table, relation: str) -> dict[str, Any]:
+    """The only row of a relation."""
+    names = table.column_names
+    (values,) = con.execute(f"SELECT {', '.join(names)} FROM {relation}").fetchall()
+    return dict(zip(names, values, strict=True))
 
 
 def read_panel(
     con: duckdb.DuckDBPyConnection,
     firm: str,
-    design: StudyDesign | None = None,
+    design: Timeline | None = None,
     *,
     cohort_week: str = "cohort_week",
     orders: str | None = None,
 ) -> FirmPanel:
     """A firm's panel from the relation `cohort_week`, with its customers where `orders` is given.
 
-    In a published file the design is read along: `read_panel(duckdb.connect("cbmt.duckdb"), "ACME")`.
+    In a published file the timeline is read along: `read_panel(duckdb.connect("cbmt.duckdb"), "ACME")`.
     """
-    design = design or read_design(con)
+    design = design or read_timeline(con)
     frame = con.execute(
         "SELECT cohort, week, left_censored, cohort_size, ropc, aov, CAST(sales AS DOUBLE) AS sales "
         f"FROM {cohort_week} WHERE firm = {literal(firm)}"
@@ -49,7 +60,7 @@ def read_panel(
 
 
 def customer_history(
-    con: duckdb.DuckDBPyConnection, orders: str, cohort_week: str, design: StudyDesign
+    con: duckdb.DuckDBPyConnection, orders: str, cohort_week: str, design: Timeline
 ) -> CustomerHistory:
     """Order weeks of every customer of one firm, from its relations `orders` and `cohort_week`.
 
@@ -57,7 +68,7 @@ def customer_history(
     their weeks, not from that of the rows. Cohorts of another size than `cohort_week` says are an error:
     the orders are then not those the cohorts were counted from.
     """
-    first, last = design.study.first, design.study.last
+    first, last = design.panel.first, design.panel.last
     cohort = f"greatest(min(week), DATE '{design.left_censored_cohort or first}')"
     con.execute(f"""
         CREATE OR REPLACE TEMP TABLE _members AS

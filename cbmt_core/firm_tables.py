@@ -8,9 +8,9 @@ import duckdb
 
 from cbmt_core.cohorts import make_cohort_week, make_firm, make_firm_week
 from cbmt_core.config import ProjectConfig
-from cbmt_core.design import StudyDesign
 from cbmt_core.names import Unit
 from cbmt_core.quality import Verdict, check_table
+from cbmt_core.timeline import Timeline
 from cbmt_core.transactions import Intake
 from cbmt_core.transactions.orders import OrderCounts, make_orders
 
@@ -38,7 +38,7 @@ def make_firm_tables(
     unit: Unit,
     intake: Intake,
     project: ProjectConfig,
-    design: StudyDesign,
+    design: Timeline,
 ) -> FirmTables:
     """Make and judge the unit's tables on `con`. Nothing is built on a table that is not trusted."""
     counts = make_orders(con, unit, intake, {source.name: source for source in project.sources}, design)

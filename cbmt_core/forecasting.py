@@ -16,6 +16,7 @@ from cbmt_core.fits import ModelFit, fit_model, guarded
 from cbmt_core.models import MODELS, FitRecord
 from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
+from cbmt_core.timeline import Purpose
 
 __all__ = ["FORECAST_TABLES", "ModelRun", "forecast_fit", "forecast_tables", "run_model", "run_models"]
 
@@ -91,7 +92,7 @@ def run_models(
     return runs
 
 
-def forecast_tables(runs: Iterable[ModelRun]) -> dict[str, pd.DataFrame]:
+def forecast_tables(runs: Iterable[ModelRun], purpose: Purpose = "study") -> dict[str, pd.DataFrame]:
     """The runs as rows of `model_fit`, `forecast_week` and `forecast_cohort_week`."""
     runs = list(runs)
     done = [run for run in runs if run.forecast is not None]
@@ -101,7 +102,7 @@ def forecast_tables(runs: Iterable[ModelRun]) -> dict[str, pd.DataFrame]:
         "forecast_cohort_week": [_cohort_weeks(run) for run in done],
     }
     return {
-        table: pd.concat(parts, ignore_index=True)
+        table: pd.concat(parts, ignore_index=True).assign(purpose=purpose)
         if parts
         else pd.DataFrame({name: [] for name in TABLES[table].column_names})
         for table, parts in frames.items()

@@ -11,8 +11,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from cbmt_core.calendar import Calendar, calendar_of
-from cbmt_core.design import StudyDesign
 from cbmt_core.errors import BadFirmData
+from cbmt_core.timeline import Timeline
 
 __all__ = ["LEFT_CENSORED", "CustomerHistory", "FirmPanel"]
 
@@ -57,7 +57,7 @@ class FirmPanel:
     """
 
     firm: str
-    design: StudyDesign
+    design: Timeline
     weeks: npt.NDArray[np.datetime64]
     A: Floats
     """[T] customers acquired."""
@@ -128,7 +128,9 @@ class FirmPanel:
     @property
     def digest(self) -> str:
         """Differs between panels that hold different numbers of a firm."""
-        seen = hashlib.sha256(f"{self.firm}{self.design}{self.origin}".encode())
+        design = self.design
+        dates = (self.first_week, self.origin, design.washout_weeks, design.validation_weeks, design.country)
+        seen = hashlib.sha256(f"{self.firm}{dates}".encode())
         for values in (self.A, self.S, self.size, self.birth, self.R, self.V, self.Y):
             seen.update(np.ascontiguousarray(values).tobytes())
         return seen.hexdigest()[:16]
@@ -161,19 +163,21 @@ class FirmPanel:
         cls,
         firm: str,
         cohort_week: pd.DataFrame,
-        design: StudyDesign,
+        design: Timeline,
         customers: CustomerHistory | None = None,
     ) -> FirmPanel:
         """Build the panel from a firm's `cohort_week` rows."""
         if cohort_week.empty:
-            raise BadFirmData(firm, "has no cohort in the study; check its dates and its quarantine")
-        weeks = design.study.dates()
+            raise BadFirmData(
+                firm, "has no cohort in the weeks after the washout; check its dates and its quarantine"
+            )
+        weeks = design.panel.dates()
         frame = cohort_week.sort_values(["cohort", "week"])
         held = frame["week"].to_numpy("datetime64[D]")
         if held.min() < weeks[0] or held.max() != weeks[-1]:
             raise BadFirmData(
                 firm,
-                f"its weeks are {held.min()} to {held.max()}, the study's are {weeks[0]} to {weeks[-1]}: "
+                f"its weeks are {held.min()} to {held.max()}, the project's are {weeks[0]} to {weeks[-1]}: "
                 "make its tables again",
             )
         column = (held - weeks[0]).astype(int) // 7

@@ -10,8 +10,8 @@ from typing import Any
 import duckdb
 
 from cbmt_core.config import QualityConfig
-from cbmt_core.design import StudyDesign
 from cbmt_core.schema import TABLES
+from cbmt_core.timeline import Timeline
 from cbmt_core.transactions.orders import OrderCounts
 
 __all__ = ["CHECKED_TABLES", "Verdict", "check_table"]
@@ -40,7 +40,7 @@ class Verdict:
 class Facts:
     """What a suite is judged by, beside the table."""
 
-    design: StudyDesign
+    design: Timeline
     limits: QualityConfig
     counts: OrderCounts
 
@@ -49,7 +49,7 @@ def check_table(
     con: duckdb.DuckDBPyConnection,
     table: str,
     relations: dict[str, str],
-    design: StudyDesign,
+    design: Timeline,
     limits: QualityConfig,
     counts: OrderCounts,
 ) -> Verdict:
@@ -161,7 +161,7 @@ def _transactions_query(relations: dict[str, str], facts: Facts) -> str:
                 NOT BETWEEN DATE '{design.observed_from}' AND DATE '{design.observed_to}') AS outside,
             {counts.rows_in - counts.rows_quarantined} - CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows_lost,
             {bad} / {in_study} AS bad_share,
-            coalesce((DATE '{design.study.last}' - max(week)) // 7, 0) AS silent_weeks,
+            coalesce((DATE '{design.panel.last}' - max(week)) // 7, 0) AS silent_weeks,
             coalesce((SELECT max(gap) FROM (
                 SELECT (week - lag(week) OVER (ORDER BY week)) // 7 - 1 AS gap
                 FROM (SELECT DISTINCT week FROM {orders}))), 0) AS longest_gap
@@ -178,7 +178,7 @@ def _transactions_suite(e: Any, facts: Facts) -> list[Any]:
         _promise(between, "a customer's order id stands once", column="repeated", max_value=0),
         _promise(between, "every amount is above zero", column="smallest", min_value=0, strict_min=True),
         _promise(between, "every order lies in its week", column="in_wrong_week", max_value=0),
-        _promise(between, "every order lies in the study's dates", column="outside", max_value=0),
+        _promise(between, "every order lies in the project's dates", column="outside", max_value=0),
         _promise(between, "rows in = rows used + rows quarantined (difference)", column="rows_lost",
                  min_value=0, max_value=0),
         _promise(between, f"at most {share} of its rows are bad (share)", column="bad_share",
@@ -207,23 +207,23 @@ def _cohort_week_query(relations: dict[str, str], facts: Facts) -> str:
             tenure - (week - cohort) // 7 AS tenure_gap,
             initial_orders - CASE WHEN week = cohort AND NOT left_censored THEN cohort_size ELSE 0 END
                 AS birth_gap,
-            count(*) OVER (PARTITION BY cohort) - ((DATE '{facts.design.study.last}'
-                - greatest(cohort, DATE '{facts.design.study.first}')) // 7 + 1) AS week_gap,
+            count(*) OVER (PARTITION BY cohort) - ((DATE '{facts.design.panel.last}'
+                - greatest(cohort, DATE '{facts.design.panel.first}')) // 7 + 1) AS week_gap,
             CAST(orders > 0 AS INTEGER) - CAST(aov IS NOT NULL AS INTEGER) AS aov_gap
         FROM {relations["cohort_week"]} c"""
 
 
 def _cohort_week_suite(e: Any, facts: Facts) -> list[Any]:
     between = e.ExpectColumnValuesToBeBetween
-    study = facts.design.study
+    panel = facts.design.panel
     return [
         _promise(e.ExpectCompoundColumnsToBeUnique, "a cohort has each week once",
                  column_list=["cohort", "week"]),
         _promise(between, "every cohort has every week since its birth (difference)", column="week_gap",
                  min_value=0, max_value=0),
-        _promise(between, "every week is a week of the study", column="week",
-                 min_value=study.dates()[0].astype("datetime64[s]").item(),
-                 max_value=study.dates()[-1].astype("datetime64[s]").item()),
+        _promise(between, "every week is a week after the washout", column="week",
+                 min_value=panel.dates()[0].astype("datetime64[s]").item(),
+                 max_value=panel.dates()[-1].astype("datetime64[s]").item()),
         _promise(between, "a cohort has members", column="cohort_size", min_value=1),
         _promise(between, "no count of repeat orders is negative", column="repeat_orders", min_value=0),
         _promise(between, "repeat sales are not negative", column="repeat_sales", min_value=0),
@@ -248,8 +248,8 @@ def _cohort_week_suite(e: Any, facts: Facts) -> list[Any]:
 
 
 def _firm_week_query(relations: dict[str, str], facts: Facts) -> str:
-    study = facts.design.study
-    inside = f"week BETWEEN DATE '{study.first}' AND DATE '{study.last}'"
+    panel = facts.design.panel
+    inside = f"week BETWEEN DATE '{panel.first}' AND DATE '{panel.last}'"
     return f"""
         WITH o AS (SELECT week, count(*) AS orders, sum(amount) AS sales, count(DISTINCT customer) AS active
                    FROM {relations["transactions"]} WHERE {inside} GROUP BY week),
@@ -273,10 +273,10 @@ def _firm_week_query(relations: dict[str, str], facts: Facts) -> str:
 
 def _firm_week_suite(e: Any, facts: Facts) -> list[Any]:
     between = e.ExpectColumnValuesToBeBetween
-    weeks = len(facts.design.study)
+    weeks = len(facts.design.panel)
     zero: dict[str, Any] = {"min_value": 0, "max_value": 0}
     return [
-        _promise(e.ExpectTableRowCountToEqual, f"it has the study's {weeks} weeks", value=weeks),
+        _promise(e.ExpectTableRowCountToEqual, f"it has the {weeks} weeks after the washout", value=weeks),
         _promise(e.ExpectColumnValuesToBeUnique, "each week stands once", column="week"),
         _promise(between, "no count of new customers is negative", column="acquired", min_value=0),
         _promise(between, "its orders are those of the transactions (difference)", column="order_gap",

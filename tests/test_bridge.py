@@ -23,13 +23,14 @@ from cbmt_core.bridge import (
     tolerance,
 )
 from cbmt_core.compose import compose
-from cbmt_core.design import StudyDesign, Window
+from cbmt_core.design import StudyDesign
 from cbmt_core.evaluation import Relations, whole_firms
 from cbmt_core.forecasting import ModelRun
 from cbmt_core.models import FitRecord
 from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
 from cbmt_core.simulate import Economy, sample_cohorts
+from cbmt_core.timeline import Window
 
 DESIGN = StudyDesign()
 WINDOWS = BridgeWindows.of(DESIGN)

@@ -37,15 +37,17 @@ def test_a_project_file_is_read(tmp_path):
     assert (source.columns.customer, source.columns.order_id, source.columns.firm) == ("cid", "no", "firm")
     assert source.order_grain == "day"
     assert config.quality.min_customers == 5
-    design = config.design.design(date(2016, 1, 1), date(2020, 2, 29))
+    design = config.design.timeline(date(2016, 1, 1), date(2020, 2, 29))
     assert (design.washout_weeks, design.country) == (13, "DE")
 
 
 def test_the_design_follows_the_data_unless_dates_are_stated():
     span = (date(2016, 1, 1), date(2020, 2, 29))
-    assert project(SOURCE).design.design(*span) == StudyDesign()
+    config = project(SOURCE)
+    assert config.study_design(config.design.timeline(*span)) == StudyDesign()
     stated = project(SOURCE, design={"first_day": date(2017, 1, 1), "last_day": date(2019, 12, 28)})
-    assert stated.design.design(*span) == StudyDesign.for_span(date(2017, 1, 1), date(2019, 12, 28))
+    expected = StudyDesign.for_span(date(2017, 1, 1), date(2019, 12, 28))
+    assert stated.study_design(stated.design.timeline(*span)) == expected
 
 
 @pytest.mark.parametrize(

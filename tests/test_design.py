@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cbmt_core.design import StudyDesign, Window, week_of
+from cbmt_core.design import StudyDesign
 from cbmt_core.errors import HistoryTooShort
+from cbmt_core.timeline import Window, week_of
 
 PAPER = StudyDesign()
 

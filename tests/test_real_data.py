@@ -56,7 +56,7 @@ def test_the_web_shop_keeps_every_order_and_penny(tmp_path):
     (entry,) = intake.ledger()
     assert (entry.rows, entry.bad_rows) == (36_969, 0)
     (unit,) = intake.units()
-    design = intake.design(project)
+    design = intake.timeline(project)
     assert design.washout_weeks == 13  # 104 whole weeks: two years from a Tuesday to a Friday
     with duckdb.connect() as con:
         counts = make_orders(con, unit, intake, {s.name: s for s in project.sources}, design)
@@ -87,7 +87,7 @@ def test_the_purchase_cards_keep_every_order_and_penny(tmp_path):
         firm for (firm,) in duckdb.sql(f"SELECT DISTINCT firm_id FROM {file}").fetchall()
     }
     assert len(units) == 248
-    design = intake.design(project)
+    design = intake.timeline(project)
     rows = orders = cents = 0
     with duckdb.connect() as con:
         for unit in list(units)[:40]:

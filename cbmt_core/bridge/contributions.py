@@ -12,7 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from cbmt_core.design import SEASON, WEEK, StudyDesign, Window
+from cbmt_core.design import StudyDesign
+from cbmt_core.timeline import SEASON, WEEK, Window
 
 __all__ = [
     "CONTRIBUTIONS",

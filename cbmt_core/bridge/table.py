@@ -12,8 +12,8 @@ import numpy.typing as npt
 import pandas as pd
 
 from cbmt_core.bridge.contributions import CONTRIBUTIONS, BridgeWindows, contributions, ratio, tolerance
-from cbmt_core.design import Window
 from cbmt_core.evaluation.relations import Relations
+from cbmt_core.timeline import Purpose, Window
 
 __all__ = ["REALISED", "bridge_table"]
 
@@ -28,15 +28,22 @@ LOW_CANCELLATION = 0.95
 
 
 def bridge_table(
-    con: duckdb.DuckDBPyConnection, relations: Relations, windows: BridgeWindows
+    con: duckdb.DuckDBPyConnection,
+    relations: Relations,
+    windows: BridgeWindows,
+    purpose: Purpose = "study",
+    *,
+    forecasts: bool = True,
 ) -> pd.DataFrame:
-    """Rows of the table `bridge`: what happened and what each model with this origin forecasts.
+    """Rows of the table `bridge`: what happened and, with `forecasts`, what each model with this origin forecasts.
 
     Baseline weeks are observed ones on both sides; target weeks up to the origin, if any, too. Firms whose
     target is not yet observed have no realised row. A row that cannot be used says why.
     """
-    frame = pd.concat([_realised(con, relations, windows), _predicted(con, relations, windows)])
-    frame = frame.reset_index(drop=True)
+    parts = [_realised(con, relations, windows)]
+    if forecasts:
+        parts.append(_predicted(con, relations, windows))
+    frame = pd.concat(parts).reset_index(drop=True).assign(purpose=purpose)
     for name, day in (
         ("baseline_first", windows.baseline.first),
         ("baseline_last", windows.baseline.last),
@@ -46,11 +53,11 @@ def bridge_table(
         frame[name] = day
     q0, s0, q1, s1 = (frame[name].to_numpy(float) for name in _REPEATS)
     initial, new = frame["initial_sales_0"].to_numpy(float), frame["new_sales_1"].to_numpy(float)
-    parts = contributions(q0, s0, initial, q1, s1, new)
+    sources = contributions(q0, s0, initial, q1, s1, new)
     frame["repeat_spend_0"], frame["repeat_spend_1"] = ratio(s0, q0), ratio(s1, q1)
     frame["baseline_sales"], frame["target_sales"] = s0 + initial, s1 + new
     frame["sales_change"] = frame["target_sales"] - frame["baseline_sales"]
-    for name, values in parts._asdict().items():
+    for name, values in sources._asdict().items():
         frame[name] = values
     base = frame["baseline_sales"].to_numpy(float)
     for name in CONTRIBUTIONS:
@@ -69,7 +76,7 @@ def bridge_table(
 
 _REPEATS = ("repeat_orders_0", "repeat_sales_0", "repeat_orders_1", "repeat_sales_1")
 _COLUMNS = [
-    "firm", "model", "origin", "baseline_first", "baseline_last", "target_first", "target_last",
+    "firm", "model", "origin", "purpose", "baseline_first", "baseline_last", "target_first", "target_last",
     "repeat_orders_0", "repeat_sales_0", "repeat_spend_0", "initial_sales_0", "baseline_sales",
     "repeat_orders_1", "repeat_sales_1", "repeat_spend_1", "new_sales_1", "target_sales",
     *CONTRIBUTIONS, *(f"{name}_points" for name in CONTRIBUTIONS),

@@ -14,12 +14,11 @@ __all__ = ["measure_firm"]
 
 
 def measure_firm(panel: FirmPanel, washout_sales: float | None) -> dict[str, pd.DataFrame]:
-    """Rows of the three tables, from the weeks up to the design's origin and from the sales of the washout."""
-    seen = panel.until(panel.design.origin)
+    """Rows of the three tables, from all the weeks of `panel` and from the sales of the washout."""
     return {
-        "comovement_measure": _rows(panel.firm, "measure", measures_of(seen)),
-        "difficulty_feature": _rows(panel.firm, "feature", features_of(seen)),
-        "firm_history": pd.DataFrame([{"firm": panel.firm, **historical_controls(seen, washout_sales)}]),
+        "comovement_measure": _rows(panel.firm, "measure", measures_of(panel)),
+        "difficulty_feature": _rows(panel.firm, "feature", features_of(panel)),
+        "firm_history": pd.DataFrame([{"firm": panel.firm, **historical_controls(panel, washout_sales)}]),
     }
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from cbmt_core.design import Window
 from cbmt_core.exhibits.evidence import Evidence
 from cbmt_core.exhibits.exhibit import Exhibit, number, table
 from cbmt_core.schema import Column
+from cbmt_core.timeline import Window
 
 __all__ = ["EXHIBITS"]
 

@@ -8,10 +8,10 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from cbmt_core.design import SEASON
 from cbmt_core.models.cohort_grid import CohortGrid
 from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
+from cbmt_core.timeline import SEASON
 
 __all__ = ["FittedSeasonalNaive", "SeasonalNaive"]
 

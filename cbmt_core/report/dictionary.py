@@ -6,7 +6,7 @@ import sys
 
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.exhibits import EXHIBITS
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, VIEWS
+from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, TIMELINE, VIEWS
 
 __all__ = ["exhibit_list", "table_dictionary"]
 
@@ -23,7 +23,7 @@ published `data/cbmt.duckdb`. The descriptions below are also comments there: [s
 def table_dictionary() -> str:
     """docs/tables.md as text."""
     parts = [HEADING]
-    for table in (*TABLES.values(), *DIAGNOSTIC_TABLES.values(), STUDY, STUDY_WINDOW):
+    for table in (*TABLES.values(), *DIAGNOSTIC_TABLES.values(), TIMELINE, STUDY, STUDY_WINDOW):
         kept = "" if table.native else " In the published file a view of the lake."
         kept += "" if table.partitioned else " Made across firms."
         key = ", ".join(f"`{name}`" for name in table.key)

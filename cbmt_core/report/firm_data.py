@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cbmt_core.design import SEASON
 from cbmt_core.metrics import FULL, OUTCOMES
 from cbmt_core.report.charts import Layer
 from cbmt_core.report.rows import query
 from cbmt_core.report.story import Story
+from cbmt_core.timeline import SEASON
 
 __all__ = ["FirmData", "gather_layers", "read_firm"]
 

@@ -9,6 +9,7 @@ from cbmt_core.schema.kinds import (
     MODEL,
     ORIGIN,
     OUTCOME,
+    PURPOSE,
     REFERENCE,
     SOURCES,
     Column,
@@ -84,11 +85,12 @@ COMPARISON_TABLES = (
     Table(
         "bridge",
         "Change in sales between two windows and its three sources, as it happened and as models forecast it.",
-        ("firm", "model", "origin", "baseline_first", "target_first"),
+        ("firm", "model", "origin", "purpose", "baseline_first", "target_first"),
         (
             FIRM,
             Column("model", "VARCHAR", "name of the model, or realised for what happened"),
             Column("origin", "DATE", "last week seen; the last target week for what happened"),
+            PURPOSE,
             Column("baseline_first", "DATE", "first week of the baseline"),
             Column(
                 "baseline_last",

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from cbmt_core.schema.kinds import COHORT, FIRM, MODEL, ORIGIN, WEEK, Column, Table
+from cbmt_core.schema.kinds import COHORT, FIRM, MODEL, ORIGIN, PURPOSE, WEEK, Column, Table
 
 __all__ = ["MODEL_TABLES"]
 
 MODEL_TABLES = (
     Table(
         "model_fit",
-        "One row a firm and model: how the fit went.",
-        ("firm", "model", "origin"),
+        "One row a firm, model and origin: how the fit went.",
+        ("firm", "model", "origin", "purpose"),
         (
             FIRM,
             MODEL,
             ORIGIN,
+            PURPOSE,
             Column("family", "VARCHAR", "family the model belongs to"),
             Column("succeeded", "BOOLEAN", "whether there is a forecast"),
             Column("reason", "VARCHAR", "why there is none", nullable=True),
@@ -35,11 +36,12 @@ MODEL_TABLES = (
     Table(
         "forecast_week",
         "Forecast of a firm's weeks by each model.",
-        ("firm", "model", "origin", "week"),
+        ("firm", "model", "origin", "purpose", "week"),
         (
             FIRM,
             MODEL,
             ORIGIN,
+            PURPOSE,
             WEEK,
             Column("horizon", "INTEGER", "weeks after the origin, from 1"),
             Column(
@@ -57,11 +59,12 @@ MODEL_TABLES = (
     Table(
         "forecast_cohort_week",
         "Forecast of each cohort's weeks by each model, cohorts yet to be born included.",
-        ("firm", "model", "origin", "cohort", "week"),
+        ("firm", "model", "origin", "purpose", "cohort", "week"),
         (
             FIRM,
             MODEL,
             ORIGIN,
+            PURPOSE,
             COHORT,
             WEEK,
             Column(
@@ -74,6 +77,32 @@ MODEL_TABLES = (
             Column("sales", "DOUBLE", "cohort_size * (1 in the birth week + ropc) * aov"),
         ),
         native=False,
+    ),
+    Table(
+        "forecast_choice",
+        "Which model to plan with: one row a firm, decided from backtests over weeks up to the origin.",
+        ("firm", "origin", "purpose"),
+        (
+            FIRM,
+            Column("origin", "DATE", "last week that the choice and the forecast have seen"),
+            PURPOSE,
+            MODEL,
+            Column("why", "VARCHAR", "the reason, in words"),
+            Column("backtests", "INTEGER", "backtest origins of this firm that were scored"),
+            Column(
+                "error",
+                "DOUBLE",
+                "mean SMAPE of the model's backtests of this firm's sales; NULL without any",
+                nullable=True,
+            ),
+            Column(
+                "evidence",
+                "JSON",
+                "by model: backtests of the firm (origins, smape), of all firms (panel_smape), and the score that "
+                "decides",
+            ),
+        ),
+        partitioned=False,
     ),
     Table(
         "weekly_series",

@@ -14,6 +14,7 @@ __all__ = [
     "MONEY",
     "ORIGIN",
     "OUTCOME",
+    "PURPOSE",
     "REFERENCE",
     "SOURCES",
     "WEEK",
@@ -75,6 +76,11 @@ COHORT = Column(
 )
 MODEL = Column("model", "VARCHAR", "name of the model, as in the registry")
 ORIGIN = Column("origin", "DATE", "last week the model has seen")
+PURPOSE = Column(
+    "purpose",
+    "VARCHAR",
+    "live: the year ahead; backtest: the same from an earlier week; study: the holdout of the study",
+)
 OUTCOME = Column("outcome", "VARCHAR", "acquisition, ropc, aov, cohort_sales or total_sales")
 HORIZON = Column("horizon", "VARCHAR", "1q, 2q, 3q (13, 26, 39 weeks after the origin) or full")
 REFERENCE = Column("reference", "VARCHAR", "model the others are compared with")

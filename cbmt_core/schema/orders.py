@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cbmt_core.schema.kinds import COHORT, FIRM, MONEY, WEEK, Column, Table, View
 
-__all__ = ["ORDER_TABLES", "STUDY", "STUDY_WINDOW", "VIEWS"]
+__all__ = ["ORDER_TABLES", "ORDER_VIEWS", "STUDY", "STUDY_WINDOW", "TIMELINE"]
 
 ORDER_TABLES = (
     Table(
@@ -119,19 +119,25 @@ ORDER_TABLES = (
     ),
 )
 
+_DATES = (
+    Column("observed_from", "DATE", "first day of the data used"),
+    Column("first_week", "DATE", "Sunday of the first whole week"),
+    Column("washout_weeks", "INTEGER", "weeks whose customers are left-censored"),
+    Column("observed_to", "DATE", "last day of the data used"),
+    Column("country", "VARCHAR", "country of the holiday calendar"),
+    Column("validation_weeks", "INTEGER", "weeks before an origin that models are chosen by"),
+)
+TIMELINE = Table(
+    "timeline", "One row: all that the weeks of the tables follow from.", ("observed_from",), _DATES
+)
 STUDY = Table(
     "study",
-    "One row: all that the study's dates follow from.",
+    "One row: the timeline and the study on it; none while the data are too short for a study.",
     ("observed_from",),
     (
-        Column("observed_from", "DATE", "first day of the data used"),
-        Column("first_week", "DATE", "Sunday of the first whole week"),
-        Column("washout_weeks", "INTEGER", "weeks whose customers are left-censored"),
+        *_DATES,
         Column("training_weeks", "INTEGER", "weeks models learn from"),
-        Column("validation_weeks", "INTEGER", "weeks models are chosen by"),
         Column("holdout_weeks", "INTEGER", "weeks forecasts are judged on"),
-        Column("observed_to", "DATE", "last day of the data used"),
-        Column("country", "VARCHAR", "country of the holiday calendar"),
     ),
 )
 
@@ -147,7 +153,7 @@ STUDY_WINDOW = Table(
     ),
 )
 
-VIEWS: tuple[View, ...] = (
+ORDER_VIEWS: tuple[View, ...] = (
     View(
         "quarantine_summary",
         "Unused source rows counted by firm and reason.",

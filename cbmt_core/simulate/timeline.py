@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from cbmt_core.calendar import Calendar, calendar_of
-from cbmt_core.design import StudyDesign, week_of
+from cbmt_core.design import StudyDesign
+from cbmt_core.timeline import week_of
 
 __all__ = ["Timeline", "timeline_of"]
 

@@ -18,10 +18,10 @@ import duckdb
 
 from cbmt_core import atomic, duck
 from cbmt_core.config import ProjectConfig, SourceConfig
-from cbmt_core.design import StudyDesign
 from cbmt_core.duck import literal, parquet, path_literal
 from cbmt_core.errors import CbmtError, UnreadableSource
 from cbmt_core.names import Unit
+from cbmt_core.timeline import Timeline
 from cbmt_core.transactions.csv_file import rejected_lines
 from cbmt_core.transactions.reader import files_of, judged_rows
 
@@ -264,9 +264,25 @@ class Intake:
         return self.folder / f"{entry.stem}.parquet"
 
     def span(self) -> tuple[date, date]:
-        """First and last day of the data, stray weeks at the ends left out."""
-        if not self.ledger():
+        """First and last day of the data, stray weeks at the ends left out.
+
+        Kept in a file beside the ledger: every run of every firm asks, and the answer rests on all files.
+        """
+        version = self.version
+        if not version:
             raise CbmtError("nothing has been ingested yet; run `cbmt ingest` first")
+        kept = self.folder / "span.json"
+        try:
+            seen = json.loads(kept.read_text())
+        except FileNotFoundError:
+            seen = {}
+        if seen.get("version") != version:
+            first, last = self._span()
+            seen = {"version": version, "first": first.isoformat(), "last": last.isoformat()}
+            atomic.write_text(kept, json.dumps(seen))
+        return date.fromisoformat(seen["first"]), date.fromisoformat(seen["last"])
+
+    def _span(self) -> tuple[date, date]:
         with duck.connect() as con:
             weeks = con.execute(
                 "SELECT day - CAST(dayofweek(day) AS INTEGER) AS week, min(day), max(day), sum(rows) "
@@ -282,8 +298,9 @@ class Intake:
             first -= 1
         return weeks[first][1], weeks[last][2]
 
-    def design(self, project: ProjectConfig) -> StudyDesign:
-        return project.design.design(*self.span())
+    def timeline(self, project: ProjectConfig) -> Timeline:
+        """The weeks of the project, from the span of the data and the dates that are stated."""
+        return project.design.timeline(*self.span())
 
 
 def _label(file: Path, root: Path) -> str:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import duckdb
 
 from cbmt_core.config import SourceConfig
-from cbmt_core.design import StudyDesign
 from cbmt_core.duck import literal, parquet
 from cbmt_core.errors import BadFirmData
 from cbmt_core.names import Unit
+from cbmt_core.timeline import Timeline
 from cbmt_core.transactions.intake import Intake
 
 __all__ = ["OUT_OF_WINDOW", "OrderCounts", "make_orders"]
@@ -38,7 +38,7 @@ def make_orders(
     unit: Unit,
     intake: Intake,
     sources: dict[str, SourceConfig],
-    design: StudyDesign,
+    design: Timeline,
 ) -> OrderCounts:
     """Make the temporary tables `transactions` and `quarantine` of one unit on `con`.
 

@@ -106,7 +106,7 @@ def test_a_firms_measures_see_nothing_after_the_origin(panel):
         values[after] = 1e6
     for values in (panel.R, panel.V, panel.Y):
         values[:, after] *= 7
-    for name, frame in measure_firm(panel, 100.0).items():
+    for name, frame in measure_firm(panel.until(panel.design.origin), 100.0).items():
         pd.testing.assert_frame_equal(frame, kept[name])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple
+from dataclasses import asdict, fields
 
 import duckdb
 import pandas as pd
@@ -15,8 +15,9 @@ from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.evaluation import Relations, accuracy, compare, failures, whole_firms
 from cbmt_core.exhibits import EXHIBITS, exhibits, gather
 from cbmt_core.names import slug_sql
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, Table
+from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, TIMELINE, Table
 from cbmt_core.simulate import Economy, sample_cohorts
+from cbmt_core.timeline import Timeline
 
 __all__ = ["MODELS", "publish"]
 
@@ -76,7 +77,9 @@ def publish(
     for name, frame in exhibits(gather(con, Relations(), design, errors, bridge, results)).items():
         _store(con, EXHIBITS[name].table, frame)
     windows = [(n, w.first, w.last, len(w)) for n, w in (("holdout", design.holdout),)]
-    _store(con, STUDY, pd.DataFrame([astuple(design)], columns=STUDY.column_names))
+    _store(con, STUDY, pd.DataFrame([asdict(design)]))
+    dates = {field.name: getattr(design, field.name) for field in fields(Timeline)}
+    _store(con, TIMELINE, pd.DataFrame([dates]))
     _store(con, STUDY_WINDOW, pd.DataFrame(windows, columns=STUDY_WINDOW.column_names))
     return design
 

@@ -40,13 +40,12 @@ MEASURES: dict[str, Measure] = {
 
 
 def measures_of(panel: FirmPanel, *, raw: bool = False) -> dict[str, float]:
-    """Every column for one firm, from the weeks up to its design's origin and nothing later.
+    """Every column for one firm, from all the weeks of `panel`: give it `panel.until(origin)`.
 
     NaN where a measure is undefined; all are when a driver never moves or weeks are too few. With
     `raw` the drivers are only transformed by log(1 + x): see `drivers.py` for why that is not the default.
     """
-    seen = panel.until(min(panel.origin, panel.design.origin))
-    return _values(drivers_of(seen, raw=raw))
+    return _values(drivers_of(panel, raw=raw))
 
 
 def _values(drivers: Drivers) -> dict[str, float]:

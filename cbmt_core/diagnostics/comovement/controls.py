@@ -1,11 +1,11 @@
-"""Controls of the regressions: a firm's historical scale and dispersion, from whole years before the origin."""
+"""Controls of the regressions: a firm's historical scale and dispersion, from whole years of the panel."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from cbmt_core.design import SEASON
 from cbmt_core.panel import FirmPanel
+from cbmt_core.timeline import SEASON
 
 __all__ = ["CONTROLS", "historical_controls"]
 
@@ -17,14 +17,13 @@ def historical_controls(panel: FirmPanel, washout_sales: float | None = None) ->
     App. "Specification and Main Results").
 
     Years are 52 weeks each: the washout where it is a year and its sales are given, then whole years from
-    the first calibration week to the origin (in the paper's design 2016, 2017 and 2018). Dispersion needs
+    the first week to the panel's last (at the origin of the paper's study 2016, 2017 and 2018). Dispersion needs
     two years, scale one; NaN otherwise.
     """
-    design = panel.design
-    sales = panel.until(min(panel.origin, design.origin)).S
+    sales = panel.S
     whole = len(sales) // SEASON
     years = list(sales[: whole * SEASON].reshape(whole, SEASON).sum(axis=1))
-    if washout_sales is not None and design.washout_weeks >= SEASON:
+    if washout_sales is not None and panel.design.washout_weeks >= SEASON:
         years.insert(0, washout_sales)
     positive = np.array([year for year in years if year > 0])
     if not len(positive):

@@ -12,9 +12,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from cbmt_core.design import SEASON
 from cbmt_core.diagnostics.difficulty import series
 from cbmt_core.panel import CustomerHistory, FirmPanel
+from cbmt_core.timeline import SEASON
 
 __all__ = [
     "acceleration",
