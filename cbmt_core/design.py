@@ -15,6 +15,7 @@ from cbmt_core.timeline import (
     Origin,
     Timeline,
     Window,
+    whole_weeks,
 )
 
 __all__ = ["MAX_HOLDOUT_WEEKS", "StudyDesign"]
@@ -55,6 +56,11 @@ class StudyDesign(Timeline):
         country: str = "US",
     ) -> StudyDesign:
         """The study of data observed on every day from `first_day` to `last_day`, over all of its weeks."""
+        have = whole_weeks(first_day, last_day)[1]
+        need = MIN_TRAINING_WEEKS + validation_weeks + (washout_weeks or 0)
+        need += MIN_HOLDOUT_WEEKS if holdout_weeks is None else holdout_weeks
+        if have < need:
+            raise HistoryTooShort(first_day, last_day, have=have, need=need)
         timeline = Timeline.for_span(
             first_day,
             last_day,

@@ -8,11 +8,11 @@ from typing import Self
 
 import pandas as pd
 
-from cbmt_core.models.plus.paths import learn_prior
+from cbmt_core.models.plus.paths import CLEAR, learn_prior
 from cbmt_core.models.plus.prior import PathPrior
 from cbmt_core.models.plus.series import GROUPS, WeeklySeries, series_from_frame
 
-__all__ = ["PathPriors", "learn_priors"]
+__all__ = ["PathPriors", "is_clear", "learn_priors"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,12 @@ class PathPriors:
     @classmethod
     def from_frame(cls, frame: pd.DataFrame, country: str) -> Self:
         return cls({group: PathPrior.from_frame(frame, group, country) for group in GROUPS})
+
+
+def is_clear(series: pd.DataFrame) -> bool:
+    """Whether a firm's `weekly_series` show its moves above the noise of counting few orders, in every group."""
+    means = [series.loc[series["series"].isin(names), "noise"].mean() for names in GROUPS.values()]
+    return bool(all(mean <= CLEAR for mean in means))
 
 
 def learn_priors(
