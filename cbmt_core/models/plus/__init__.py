@@ -1,4 +1,4 @@
-"""`cbmt_plus`: cohorts' ageing, paths of the weeks that firms learn together, and the joint network."""
+"""`cbmt_plus`: cohorts age as in `cohort_glm`; the weekly drivers are Gaussian processes under priors of all firms."""
 
 from cbmt_core.models.plus.model import CbmtPlus, FittedPlus
 from cbmt_core.models.plus.priors import PathPriors, learn_priors
