@@ -1,7 +1,7 @@
-"""`cbmt_plus`: cohorts' ageing, paths of the weeks that firms learn together, and the joint network."""
+"""`cbmt_plus`: cohorts age as in `cohort_glm`; the weekly drivers are Gaussian processes under priors of all firms."""
 
 from cbmt_core.models.plus.model import CbmtPlus, FittedPlus
-from cbmt_core.models.plus.paths import MOST_FIRMS
+from cbmt_core.models.plus.prior import MOST_FIRMS
 from cbmt_core.models.plus.priors import PathPriors, is_clear, learn_priors
 from cbmt_core.models.plus.series import SERIES_COLUMNS, weekly_series
 
