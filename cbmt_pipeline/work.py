@@ -178,6 +178,7 @@ def carry_out(
     removed, the files are renamed into place, and the new manifest is written last.
     """
     step, origin, unit = task.step, task.origin, task.unit
+    project.check_schema()
     if origin:
         project.pin(study=origin.purpose == "study")
     state = State(project, plan)
