@@ -228,7 +228,10 @@ class ProjectConfig(_Section):
         """The study where it was pinned, or where it would be made now; HistoryTooShort where it cannot be."""
         if self.study:
             return self.study.design(timeline)
-        return StudyDesign.over(timeline, holdout_weeks=self.design.holdout_weeks)
+        design = self.design
+        return StudyDesign.over(
+            timeline, washout_weeks=design.washout_weeks, holdout_weeks=design.holdout_weeks
+        )
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object], where: str) -> ProjectConfig:

@@ -27,6 +27,7 @@ __all__ = [
     "Timeline",
     "Window",
     "week_of",
+    "whole_weeks",
 ]
 
 SEASON = 52
@@ -57,6 +58,13 @@ PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 def week_of(day: date) -> date:
     """The Sunday that names the week of `day`."""
     return day - timedelta(days=(day.weekday() + 1) % 7)
+
+
+def whole_weeks(first_day: date, last_day: date) -> tuple[date, int]:
+    """The first whole week (Sunday to Saturday) from `first_day` on, and how many there are up to `last_day`."""
+    sunday = week_of(first_day)
+    first_week = sunday if sunday == first_day else sunday + WEEK
+    return first_week, max(0, (last_day + timedelta(days=1) - first_week).days // 7)
 
 
 @dataclass(frozen=True)
@@ -154,9 +162,7 @@ class Timeline:
                 data, the longest of 26, 13 and 0 weeks that leaves 26 for a live forecast.
             holdout_weeks: the holdout the study shall have, where that is fixed.
         """
-        sunday = week_of(first_day)
-        first_week = sunday if sunday == first_day else sunday + WEEK
-        total = max(0, (last_day + timedelta(days=1) - first_week).days // 7)
+        first_week, total = whole_weeks(first_day, last_day)
         if washout_weeks is None:
             study = (
                 MIN_TRAINING_WEEKS
