@@ -300,7 +300,7 @@ class Intake:
 
     def timeline(self, project: ProjectConfig) -> Timeline:
         """The weeks of the project, from the span of the data and the dates that are stated."""
-        return project.design.timeline(*self.span())
+        return project.timeline(*self.span())
 
 
 def _label(file: Path, root: Path) -> str:
