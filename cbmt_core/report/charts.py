@@ -175,7 +175,8 @@ def tenure_curves(names: Sequence[str], curves: Floats, step: int) -> Markup:
         canvas.path([x(b) for b in range(bins)], [y(v) for v in curves[k]], colour, 1.8)
     canvas.line(left, bottom, right, bottom, "tick")
     for tick in ticks(0, bins * step, 6):
-        if 0 < tick <= bins * step:
+        # Bins are drawn at their middle, so the last tick may lie beyond the axis.
+        if 0 < tick <= (bins - 0.5) * step:
             canvas.text(x(tick / step - 0.5), bottom + 15, count(tick), "middle")
     canvas.text((left + right) / 2, bottom + 32, "weeks since first order", "middle", "axis light")
     labels = [f"Weeks {b * step + 1} to {(b + 1) * step} after the first order" for b in range(bins)]
