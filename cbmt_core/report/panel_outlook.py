@@ -37,33 +37,37 @@ def panel_outlook(firms: pd.DataFrame, told: Stories) -> dict[str, Any]:
             "totals": [],
         }
     currency = dict(zip(firms["firm"], firms["currency"], strict=True))
-    current = [story for story in live if not told.outdated(story)]
+    # A segment alone may have the newest forecast.
+    current = [story for story in live if not told.outdated(story)] or live
     counted = [story for story in current if story.last_sales is not None]
+    # Without a firm that has a whole year behind it, the year ahead is all there is to tell.
+    shown = counted or current
     by_currency = {
-        code: [story for story in counted if currency[story.firm] == code]
-        for code in sorted({currency[story.firm] for story in counted})
+        code: [story for story in shown if currency[story.firm] == code]
+        for code in sorted({currency[story.firm] for story in shown})
     }
     return {
-        "headline": _headline(by_currency, current),
+        "headline": _headline(by_currency),
         "lead": [text for text in _lead(firms, told, live, current, counted) if text],
         "totals": [_total(code, rows) for code, rows in by_currency.items()],
     }
 
 
-def _headline(by_currency: Mapping[str, Sequence[Story]], current: Sequence[Story]) -> str:
+def _headline(by_currency: Mapping[str, Sequence[Story]]) -> str:
     ahead = f"over the next {words.plural(HORIZON, 'week')}"
-    if not by_currency:
-        return f"Sales of {words.plural(len(current), 'firm')} are forecast {ahead}"
     sums = {code: _sums(rows) for code, rows in by_currency.items()}
     if len(sums) == 1:
-        [(code, (last, ahead_sales))] = sums.items()
-        return words.headline(last, ahead_sales, Money(code), ahead)
+        [(code, (last, sales))] = sums.items()
+        return words.headline(last, sales, Money(code), ahead)
+    if any(last is None for last, _ in sums.values()):
+        amounts = [Money(code).short(sales) for code, (_, sales) in sums.items()]
+        return f"Sales of {words.listed(amounts)} are forecast {ahead}"
     if len(sums) <= MOST_CURRENCIES:
-        moves = [f"{_move(last, ahead_sales)} in {code}" for code, (last, ahead_sales) in sums.items()]
+        moves = [f"{_move(last or 0.0, sales)} in {code}" for code, (last, sales) in sums.items()]
         return f"Sales are forecast to {words.listed(moves)} {ahead}"
-    rising = sum(story.sales > (story.last_sales or 0.0) for rows in by_currency.values() for story in rows)
-    firms = sum(len(rows) for rows in by_currency.values())
-    return f"Sales of {count(rising)} of {words.plural(firms, 'firm')} are forecast to rise {ahead}"
+    stories = [story for rows in by_currency.values() for story in rows]
+    rising = sum((story.change or 0.0) >= words.FLAT for story in stories)
+    return f"Sales of {count(rising)} of {words.plural(len(stories), 'firm')} are forecast to rise {ahead}"
 
 
 def _move(before: float, after: float) -> str:
@@ -73,9 +77,10 @@ def _move(before: float, after: float) -> str:
     return f"{'rise' if change > 0 else 'fall'} {percent(abs(change))}"
 
 
-def _sums(rows: Sequence[Story]) -> tuple[float, float]:
-    """Sales of the last 52 weeks and of the next."""
-    return sum(story.last_sales or 0.0 for story in rows), sum(story.sales for story in rows)
+def _sums(rows: Sequence[Story]) -> tuple[float | None, float]:
+    """Sales of the last 52 weeks, None where a firm has fewer, and of the next."""
+    known = [story.last_sales for story in rows if story.last_sales is not None]
+    return sum(known) if len(known) == len(rows) else None, sum(story.sales for story in rows)
 
 
 def _lead(
@@ -90,7 +95,8 @@ def _lead(
     end = words.weeks_to(HORIZON, told.newest + HORIZON * WEEK)
     changes = [story.change for story in counted if story.change is not None]
     up, down = (sum(side * change >= words.FLAT for change in changes) for side in (1, -1))
-    text = f"{words.sentence(f'{end} against {words.weeks_to(SEASON, told.newest)}')} Forecast with data up to {seen}."
+    against = f" against {words.weeks_to(SEASON, told.newest)}" if counted else ""
+    text = f"{words.sentence(end + against)} Forecast with data up to {seen}."
     if len(changes) > 1:
         text += (
             f" Of {words.plural(len(changes), 'firm')}, {count(up)} are forecast to grow, {count(down)} to shrink and "
@@ -103,15 +109,20 @@ def _lead(
     none = [str(name) for name in firms["firm"] if name not in told.live]
     return [
         text,
-        f"{words.plural(young, 'firm')} with fewer than {SEASON} observed weeks {_is(young)} not in the total."
-        if young else "",
+        _young(young, bool(counted)),
         f"The newest forecast of {_named(late)} is older than the others' and not in the total." if late else "",
         f"There is no forecast of {_named(none)}." if none else "",
     ]  # fmt: skip
 
 
-def _is(number: int) -> str:
-    return "is" if number == 1 else "are"
+def _young(number: int, others: bool) -> str:
+    """Firms without a year to compare with; `others` says whether some have one."""
+    if number == 0:
+        return ""
+    if not others:
+        return f"No firm has {SEASON} observed weeks yet, so there is no change to tell."
+    are = "is" if number == 1 else "are"
+    return f"{words.plural(number, 'firm')} with fewer than {SEASON} observed weeks {are} not in the total."
 
 
 def _named(names: Sequence[str]) -> str:
@@ -134,8 +145,10 @@ def _total(code: str, rows: Sequence[Story]) -> tuple[str, list[str]]:
     ]
 
 
-def _change(before: float, after: float) -> str:
-    return percent(100 * (after / before - 1), plus=True) if before > 0 else percent(None)
+def _change(before: float | None, after: float | None) -> str:
+    if before is None or after is None or not before > 0:
+        return percent(None)
+    return percent(100 * (after / before - 1), plus=True)
 
 
 def firm_row(firm: Mapping[str, Any], told: Stories) -> dict[str, Any]:
