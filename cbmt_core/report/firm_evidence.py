@@ -19,7 +19,6 @@ from cbmt_core.timeline import SEASON
 
 __all__ = [
     "BAND_NAMES",
-    "PURPOSE_NAMES",
     "StudyTest",
     "band_rows",
     "read_study",
@@ -28,7 +27,6 @@ __all__ = [
 ]
 
 BAND_NAMES = [f"{first}–{last}" for first, last in BANDS]
-PURPOSE_NAMES = {"live": "live", "backtest": "backtest", "study": "study"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,7 +137,7 @@ def track_context(
         "vintages": [
             {
                 "made": day(week_end(pd.Timestamp(row["origin"]).date())),
-                "purpose": PURPOSE_NAMES[row["purpose"]],
+                "purpose": row["purpose"],
                 "cells": [
                     count(row["weeks"]),
                     money.short(row["forecast"]),
@@ -161,7 +159,7 @@ def band_rows(errors: pd.DataFrame, chosen: str | None) -> list[dict[str, Any]]:
     return [
         {
             "model": label(row["model"]),
-            "purpose": PURPOSE_NAMES[row["purpose"]],
+            "purpose": row["purpose"],
             "chosen": row["model"] == chosen,
             "cells": [(value(row[name], 1), row[name] == best.loc[row["purpose"], name]) for name in columns],
             "origins": count(row["origins"]),

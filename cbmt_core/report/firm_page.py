@@ -14,7 +14,7 @@ from markupsafe import Markup
 from cbmt_core.report import charts
 from cbmt_core.report.cohorted_panel import cohorted_panel
 from cbmt_core.report.firm_data import EARLIER, FirmData, read_firm
-from cbmt_core.report.firm_evidence import PURPOSE_NAMES, read_study, study_context, track_context
+from cbmt_core.report.firm_evidence import read_study, study_context, track_context
 from cbmt_core.report.firm_outlook import bridges, model_words, opening, quarters
 from cbmt_core.report.numbers import Money, count, day, month, percent, value, week_end
 from cbmt_core.report.rows import query, records
@@ -65,11 +65,7 @@ def firm_context(con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], told: 
         "triangle": _triangle(data, money),
         "panel": cohorted_panel(con, name, money),
         "outcomes": OUTCOME_NAMES,
-        "failed": [
-            (PURPOSE_NAMES[purpose], model, reason)
-            for purpose, rows in failed.items()
-            for model, reason in rows
-        ],
+        "failed": [(purpose, model, reason) for purpose, rows in failed.items() for model, reason in rows],
         "quality": _quality(firm, money),
         "quarantined": [
             (str(row["reason"]).replace("_", " "), count(row["rows"]), money.short(row["amount"]))

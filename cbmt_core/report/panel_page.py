@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from cbmt_core.report import panel_charts as charts
-from cbmt_core.report.firm_evidence import BAND_NAMES, PURPOSE_NAMES, band_rows
+from cbmt_core.report.firm_evidence import BAND_NAMES, band_rows
 from cbmt_core.report.numbers import Money, count, month, short, value, week_end
 from cbmt_core.report.panel_outlook import firm_row, panel_outlook
 from cbmt_core.report.panel_study import study_comparison
@@ -30,7 +30,8 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, told: Sto
     whole = firms[firms["segment"].isna()]
     failed = query(
         con,
-        "SELECT purpose, model, reason, count(DISTINCT firm) AS firms, min(firm) AS example FROM model_fit "
+        "SELECT purpose, model, reason, count(DISTINCT firm) AS firms, count(*) AS fits, "
+        "min(firm) AS example FROM model_fit "
         "WHERE NOT succeeded GROUP BY ALL ORDER BY firms DESC, purpose, model, reason",
     )
     return {
@@ -43,13 +44,13 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, told: Sto
         "mixed": len(set(whole["currency"])) > 1,
         "failed": [
             (
-                label(row["model"]), PURPOSE_NAMES[row["purpose"]], row["reason"] or "no reason was given",
+                label(row["model"]), row["purpose"], row["reason"] or "no reason was given",
                 count(row["firms"]), row["example"],
             )
             for row in records(failed.head(MOST_FAILURES))
         ],
         "failed_more": max(0, len(failed) - MOST_FAILURES),
-        "failed_fits": int(failed["firms"].sum()) if len(failed) else 0,
+        "failed_fits": int(failed["fits"].sum()) if len(failed) else 0,
     }  # fmt: skip
 
 

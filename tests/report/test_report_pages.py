@@ -238,6 +238,16 @@ def test_the_panel_page_shows_the_comparison(report, con, page):
 
 
 @needs_browser
+def test_pages_fit_a_phone(report, con, page):
+    page.set_viewport_size({"width": 390, "height": 800})
+    for path in (path_of(report, con, FIRMS[0]), report / "index.html"):
+        page.goto(path.as_uri())
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    # No column of the list is squeezed to a word a line.
+    assert max(page.locator("#firms tbody tr").evaluate_all("all => all.map(r => r.offsetHeight)")) < 150
+
+
+@needs_browser
 def test_pages_print(report, con, page):
     page.goto(path_of(report, con, FIRMS[0]).as_uri())
     page.set_viewport_size({"width": 696, "height": 1000})
@@ -380,7 +390,35 @@ def test_a_young_firm_says_what_its_forecast_leans_on(tmp_path):
     assert "30 of the 52 weeks of the baseline are there" in lead
     assert "About this fit: Leans on what other firms taught: 30 weeks of its own." in lead
     assert "How far Cohort GLM is off on this firm is not yet known" in lead
-    assert "1 firm with fewer than 52 observed weeks is not in the total" in lead_of(pages["index"])
+    index = lead_of(pages["index"])
+    assert index.startswith(lead[: lead.index(" The 52 weeks")]), "one firm: the panel's headline is its own"
+    assert "No firm has 52 observed weeks yet" in index
+    assert "against the 52 weeks" not in index
+
+
+def test_a_young_firm_is_not_in_the_total(tmp_path):
+    before = f"WHERE week < DATE '2019-08-04' AND firm = '{FIRMS[1]}'"
+    young = f"DELETE FROM firm_week {before}; DELETE FROM cohort_week {before}"
+    index = published(tmp_path, young)["index"]
+    assert "1 firm with fewer than 52 observed weeks is not in the total" in lead_of(index)
+    assert "USD 1 $" in part_of(index, '<table id="totals">', "</table>")
+
+
+def test_past_live_forecasts_are_part_of_the_record(tmp_path):
+    """Vintages of every week: the table counts all of them, chart and list show a few."""
+    vintages = (
+        "INSERT INTO forecast_week SELECT * EXCLUDE k REPLACE (origin - 7 * CAST(k AS INTEGER) AS origin, "
+        "week - 7 * CAST(k AS INTEGER) AS week) FROM forecast_week, range(1, 31) AS weeks(k) WHERE purpose = 'live'"
+    )
+    pages = published(tmp_path, vintages, FIRMS[:1])
+    chart = pages[FIRMS[0]].read_text().split('id="vintages"')[1].split("</figure>")[0]
+    assert "In 30 live forecasts of this firm, Cohort GLM was off by" in lead_of(pages[FIRMS[0]])
+    track, made = (part_of(pages[FIRMS[0]], f'<table id="{name}">', "</table>") for name in ("track", "made"))
+    assert track.count(" live ") == len(LIVE_MODELS)
+    # Thirty weeks hold three vintages a quarter apart.
+    assert made.count(" live ") == 3
+    assert chart.count('"forecast made ') == 3 + BACKTESTS
+    assert "52 weeks to 29 Feb 2020" in lead_of(pages[FIRMS[0]]), "the newest vintage is the one told"
 
 
 def test_too_few_weeks_for_any_forecast(tmp_path):
