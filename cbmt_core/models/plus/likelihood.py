@@ -161,8 +161,8 @@ class _NegativeLogDensity(torch.autograd.Function):
         factor = torch.linalg.cholesky(square)
         alpha = torch.cholesky_solve(residual, factor)
         ctx.save_for_backward(factor, alpha)
-        fit: Tensor = 0.5 * (residual * alpha).sum()
-        return fit + factor.diagonal(dim1=1, dim2=2).log().sum()
+        density: Tensor = 0.5 * (residual * alpha).sum() + factor.diagonal(dim1=1, dim2=2).log().sum()
+        return density
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, Tensor]:
