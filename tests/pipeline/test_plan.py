@@ -79,7 +79,9 @@ def test_new_weeks_make_a_vintage_and_leave_the_study_alone(made: Project) -> No
     steps = {step for step, _, _ in done}
     assert {"firm_data", "live_forecasts", "forecast_choice", "bridge"} <= steps
     assert not steps & {"benchmark_forecasts", "firm_measures", *(STUDY - {"bridge"})}
-    assert {origin for step, origin, _ in done if step == "bridge"} == {f"live {project.timeline().panel.last}"}
+    assert {origin for step, origin, _ in done if step == "bridge"} == {
+        f"live {project.timeline().panel.last}"
+    }
     for k, firm in enumerate(FIRMS):
         (project.root / "orders" / f"{k}.csv").write_text(orders_csv(firm))
     bring_up_to_date(project)
@@ -96,7 +98,9 @@ def test_a_setting_makes_stale_what_reads_it(made: Project) -> None:
     assert stale(made, the_plan()) == set()
 
 
-TABLE = Table("best_week", "The best week of each firm.", ("firm",), (FIRM, Column("sales", "DOUBLE", "its sales")))
+TABLE = Table(
+    "best_week", "The best week of each firm.", ("firm",), (FIRM, Column("sales", "DOUBLE", "its sales"))
+)
 
 
 def _best_week(work: Work) -> Made:

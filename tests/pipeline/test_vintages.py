@@ -59,7 +59,9 @@ def files(project: Project, week: date) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def lived(economy: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> tuple[Project, dict[str, object]]:
+def lived(
+    economy: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Project, dict[str, object]]:
     """A project with four weeks less, brought up to date, then given the four weeks."""
     early = LAST - timedelta(weeks=4)
     project = project_of(tmp_path_factory.mktemp("lived"), economy[days(economy) <= early])
@@ -118,7 +120,9 @@ def test_a_backtest_is_the_live_forecast_of_its_week(
     project, _ = lived
     origin = project.origins("backtest")[-1].week
     then = project_of(tmp_path, economy[days(economy) <= origin + timedelta(days=6)])
-    bring_up_to_date(then, models=MODELS, without=("tuned_models", "neural_forecasts", "report", "backtest_forecasts"))
+    bring_up_to_date(
+        then, models=MODELS, without=("tuned_models", "neural_forecasts", "report", "backtest_forecasts")
+    )
     assert then.origins("live")[0].week == origin
     query = (
         "SELECT firm, model, week, acquired, orders, aov, sales FROM forecast_week "
@@ -159,11 +163,17 @@ def test_nothing_after_an_origin_reaches_a_forecast_made_there(
                 "comovement_measure", "difficulty_feature", "firm_history")
         }  # fmt: skip
 
-    assert {path.split("/")[0] for path in seen(project)} >= {"forecast_week", "path_prior", "forecast_choice"}
+    assert {path.split("/")[0] for path in seen(project)} >= {
+        "forecast_week",
+        "path_prior",
+        "forecast_choice",
+    }
     assert seen(other) == seen(project)
 
 
-def test_a_young_project_is_forecast_and_says_what_the_study_lacks(economy: pd.DataFrame, tmp_path: Path) -> None:
+def test_a_young_project_is_forecast_and_says_what_the_study_lacks(
+    economy: pd.DataFrame, tmp_path: Path
+) -> None:
     start = LAST - timedelta(weeks=45)
     project = project_of(tmp_path, economy[days(economy) > start])
     bring_up_to_date(project, models=MODELS)
