@@ -159,7 +159,7 @@ def real(file: Path, country: str, timezone: str, currency: str) -> list[FirmPan
     with tempfile.TemporaryDirectory() as folder, duckdb.connect() as con:
         intake = Intake(Path(folder) / "intake")
         intake.update(project, Path(folder))
-        design, sources = intake.design(project), {s.name: s for s in project.sources}
+        design, sources = intake.timeline(project), {s.name: s for s in project.sources}
         largest = con.execute(
             f"SELECT firm_id FROM read_parquet('{file}') GROUP BY firm_id ORDER BY count(*) DESC LIMIT {LARGEST}"
         ).fetchall()

@@ -77,6 +77,7 @@ def read_new_files(project: Project) -> None:
 )
 @click.option("--no-networks", is_flag=True, help="Leave out the networks: seconds a firm, not minutes.")
 @click.option("--live-only", is_flag=True, help="Only the year ahead: no backtests, no study.")
+@click.option("--timings", is_flag=True, help="Say at the end how many seconds each step took.")
 @click.option(
     "--all", "everything", is_flag=True, help="Make every firm anew, also those that are up to date."
 )
@@ -89,6 +90,7 @@ def run(
     profile: str | None,
     no_networks: bool,
     live_only: bool,
+    timings: bool,
     everything: bool,
 ) -> None:
     """Read new files, forecast every firm's next 52 weeks, publish; then backtests and the study.
@@ -131,6 +133,9 @@ def run(
             job.bring_up_to_date(purposes)
     for failure in job.failures:
         console.print(failure, style="red")
+    if timings:
+        for name, seconds in job.seconds.items():
+            console.print(f"seconds {name} {seconds:.1f}")
     if not project.warehouse.exists():
         raise CbmtError("nothing could be published")
     if not job.runs:
@@ -184,6 +189,7 @@ class Job:
     without: tuple[str, ...] = ()
     runs: int = 0
     failures: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
     _pool: Workers | None = None
     _made_anew: set[tuple[str, object]] = field(default_factory=set)
 
@@ -205,11 +211,13 @@ class Job:
             if not tasks:
                 continue
             self.runs += 1
+            started = time.monotonic()
             if step.by_firm:
                 slugs = list(dict.fromkeys(task.unit.slug for task in tasks if task.unit))
                 outcomes = self._firms(step, slugs, purposes)
             else:
                 outcomes = [_across_firms(_title(step), self.project, step, self._config(step, purposes))]
+            self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.monotonic() - started
             self._note(step, outcomes)
 
     def _tasks(self, step: Step, purposes: Sequence[Purpose]) -> list[Task]:
