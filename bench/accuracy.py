@@ -31,7 +31,7 @@ from threadpoolctl import threadpool_limits
 from cbmt_core import atomic
 from cbmt_core.compose import compose
 from cbmt_core.metrics import FULL, score
-from cbmt_core.models import MODELS, build, load, save
+from cbmt_core.models import MODELS, build
 from cbmt_core.models.contract import CannotFit, FittedForecaster
 from cbmt_core.models.plus import CbmtPlus, PathPriors, learn_priors, weekly_series
 from cbmt_core.panel import FirmPanel
@@ -68,7 +68,7 @@ def topline_errors(panel: FirmPanel, name: str) -> dict[str, object]:
 
 
 def do_firm(k: int, folder: Path, profile: str) -> int:
-    """Every model but `cbmt_plus`, and what that needs."""
+    """Every model but `cbmt_plus`, and the series that its priors are learned from."""
     warnings.simplefilter("ignore")
     logging.disable(logging.WARNING)
     path = folder / f"firm{k:02d}.json"
@@ -86,8 +86,6 @@ def do_firm(k: int, folder: Path, profile: str) -> int:
             try:
                 options = {"profile": profile} if entry.family in NETWORKS else {}
                 fitted = build(name, **options).fit(seen, seed=1)
-                if name == "cbmt":
-                    save(fitted, folder / f"cbmt{k:02d}")
                 done[name] = {**judge(panel, fitted), "seconds": process_time() - started}
             except CannotFit as error:
                 done[name] = {"reason": error.reason}
@@ -118,9 +116,8 @@ def do_plus(k: int, folder: Path) -> int:
     panel = panel_of(k)
     seen = panel.until(panel.design.origin)
     priors = PathPriors.from_frame(pd.read_parquet(folder / PRIORS), panel.design.country)
-    network = load(folder / f"cbmt{k:02d}")
     with threadpool_limits(1):
-        fitted = CbmtPlus(priors=priors, network=network).fit(seen, seed=1)
+        fitted = CbmtPlus(priors).fit(seen, seed=1)
         errors = judge(panel, fitted)
     atomic.write_text(path, json.dumps({**json.loads(path.read_text()), PLUS: errors}))
     return k

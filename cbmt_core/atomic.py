@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
-__all__ = ["only_one", "replacing", "write_text"]
+__all__ = ["fsync", "only_one", "replacing", "temporary_name", "write_text"]
 
 ABANDONED = 24 * 3600
 """Seconds after which a temporary file belongs to no living writer."""
@@ -24,20 +24,29 @@ def replacing(target: Path) -> Iterator[Path]:
     The temporary name does not end in the target's suffix, so that no glob takes it for data.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    temporary = target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    temporary = temporary_name(target)
     try:
         yield temporary
-        with temporary.open("rb") as handle:
-            os.fsync(handle.fileno())
+        fsync(temporary)
         os.replace(temporary, target)
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        fsync(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
         _sweep(target)
+
+
+def temporary_name(target: Path) -> Path:
+    """A name beside `target` for its content until it is complete."""
+    return target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+
+
+def fsync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _sweep(target: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 
 import duckdb
@@ -14,7 +15,7 @@ from cbmt_core.timeline import Timeline
 from cbmt_core.transactions import Intake
 from cbmt_core.transactions.orders import OrderCounts, make_orders
 
-__all__ = ["DATA_TABLES", "FirmTables", "make_firm_tables"]
+__all__ = ["DATA_TABLES", "FirmTables", "make_firm_tables", "week_digests"]
 
 DATA_TABLES = ("transactions", "quarantine", "cohort_week", "firm_week", "firm")
 
@@ -59,3 +60,25 @@ def make_firm_tables(
             made += ["firm_week", "firm"]
             trusted("firm_week")
     return FirmTables(counts, tuple(made), tuple(verdicts))
+
+
+def week_digests(con: duckdb.DuckDBPyConnection, timeline: Timeline) -> dict[str, str]:
+    """Week -> digest of all that the tables on `con` say of the weeks up to it, and of who the firm is.
+
+    A forecast depends on the weeks up to its origin alone: with these it need not be made again when later weeks
+    arrive. Any model input that changes (a late order, the washout, the holiday calendar) changes the digest.
+    """
+    (who,) = con.execute("SELECT parent, segment, industry, currency, timezone FROM firm").fetchall()
+    dates = (timeline.first_week, timeline.washout_weeks, timeline.validation_weeks, timeline.country)
+    weeks = con.execute("""
+        SELECT week, sum(row) FROM (
+            SELECT week, md5_number_lower(concat_ws('|', customer, order_id, ordered_at, amount)) AS row
+            FROM transactions
+            UNION ALL SELECT week, md5_number_lower(concat_ws('|', cohort, left_censored, tenure, cohort_size, orders,
+                initial_orders, sales, initial_sales, active_customers)) FROM cohort_week
+        ) GROUP BY week ORDER BY week""").fetchall()
+    digest, found = str((who, dates)), {}
+    for week, total in weeks:
+        digest = hashlib.sha256(f"{digest}{week}{total}".encode()).hexdigest()[:16]
+        found[week.isoformat()] = digest
+    return {week: digest for week, digest in found.items() if week >= timeline.washout.last.isoformat()}

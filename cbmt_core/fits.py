@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from cbmt_core import atomic
-from cbmt_core.models import CannotFit, FittedForecaster, build, load, save
+from cbmt_core.models import CannotFit, FittedForecaster, build, load
+from cbmt_core.models.storage import stage
 from cbmt_core.panel import FirmPanel
 
-__all__ = ["UNEXPECTED", "ModelFit", "fit_model", "guarded", "load_fit", "made_from", "save_fit"]
+__all__ = ["UNEXPECTED", "ModelFit", "fit_model", "guarded", "load_fit", "stage_fit"]
 
 UNEXPECTED = "unexpected"
 """How the reason begins when a model broke, instead of refusing."""
@@ -65,15 +66,15 @@ def fit_model(name: str, panel: FirmPanel, seed: int, **options: Any) -> ModelFi
     )
 
 
-def save_fit(fit: ModelFit, folder: Path, made_from: Mapping[str, Any]) -> None:
-    """Write the fit into `folder`, which `cbmt_core.models.load` reads, with a note of what it was made from.
+def stage_fit(fit: ModelFit, folder: Path) -> dict[Path, Path]:
+    """Write the fit's files under temporary names in `folder`: final path -> temporary path.
 
-    `fit.json` goes first and comes last: with it the rest is whole and its own.
+    Once they are in their places, `load_fit` reads the fit back and `cbmt_core.models.load` its model.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "fit.json").unlink(missing_ok=True)
-    if fit.fitted:
-        save(fit.fitted, folder)
-    else:
+    staged = stage(fit.fitted, folder) if fit.fitted else {}
+    if not fit.fitted:
         (folder / "model.json").unlink(missing_ok=True)
     note = {
         "firm": fit.firm,
@@ -84,19 +85,15 @@ def save_fit(fit: ModelFit, folder: Path, made_from: Mapping[str, Any]) -> None:
         "reason": fit.reason,
         "profile": fit.profile,
         "trials": list(fit.trials),
-        "made_from": dict(made_from),
     }
-    atomic.write_text(folder / "fit.json", json.dumps(note, indent=1))
-
-
-def made_from(folder: Path) -> dict[str, Any] | None:
-    """What the fit in `folder` was made from, or None without a whole fit."""
-    note = _note(folder)
-    return note["made_from"] if note else None
+    target = folder / "fit.json"
+    staged[target] = atomic.temporary_name(target)
+    staged[target].write_text(json.dumps(note, indent=1), encoding="utf-8")
+    return staged
 
 
 def load_fit(folder: Path) -> ModelFit:
-    """Read back what `save_fit` wrote."""
+    """Read back what `stage_fit` wrote."""
     note = _note(folder)
     if note is None:
         raise FileNotFoundError(f"{folder} holds no fitted model")

@@ -3,9 +3,9 @@
 import dagster as dg
 
 from cbmt_core.errors import CbmtError
-from cbmt_pipeline.assets.firm_data import firm_data
 from cbmt_pipeline.batches import BATCH
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
+from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.resources import ProjectResource
 
 __all__ = ["contiguous_batches", "firms_sensor", "new_files_sensor", "read_new_files", "refresh_firms"]
@@ -15,7 +15,7 @@ read_new_files = dg.define_asset_job(
 )
 refresh_firms = dg.define_asset_job(
     "refresh_firms",
-    selection=dg.AssetSelection.assets(firm_data),
+    selection=list(the_plan()["firm_data"].assets),
     description="Make the data tables of a range of firms.",
 )
 
@@ -42,7 +42,8 @@ def firms_sensor(
     if here.intake.version in ("", context.cursor):
         return dg.SkipReason("nothing new has been read")
     try:
-        stale = [unit.slug for unit in here.stale_units()]
+        tasks = State(here, the_plan()).todo(the_plan()["firm_data"])
+        stale = [task.unit.slug for task in tasks if task.unit]
     except CbmtError as error:
         return dg.SkipReason(str(error))
     known = context.instance.get_dynamic_partitions(FIRM_PARTITIONS)

@@ -1,4 +1,4 @@
-"""Many firms in one run: exactly the bad ones are red, the others are done."""
+"""Many firms in one run: only the partitions of bad firms fail."""
 
 from collections.abc import Callable
 

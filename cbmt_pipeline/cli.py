@@ -1,4 +1,4 @@
-"""The command line `cbmt`: simulate, ingest, run, status, ui."""
+"""The command line `cbmt`: simulate, ingest, run, forecast, study, status, ui, upgrade."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import click
@@ -15,10 +14,12 @@ from rich.table import Table
 
 from cbmt_core import atomic
 from cbmt_core.errors import CbmtError
-from cbmt_core.models import benchmarks
+from cbmt_core.names import Unit
+from cbmt_pipeline.cli_forecast import forecast
 from cbmt_pipeline.cli_run import read_new_files, run
+from cbmt_pipeline.plan import State, Step, the_plan
 from cbmt_pipeline.progress import Bar, console
-from cbmt_pipeline.project import CONFIG_FILE, PLUS, PLUS_MODEL, Project
+from cbmt_pipeline.project import CONFIG_FILE, Project
 
 __all__ = ["main", "process"]
 
@@ -53,6 +54,7 @@ def main(ctx: click.Context, root: Path) -> None:
     A first look, on an invented economy:
         cbmt simulate            sixteen firms into data/raw/economy
         cbmt run                 everything from raw orders to data/cbmt.duckdb
+        cbmt forecast Fennosk    a firm's next year by quarter, beside the last
         cbmt ui                  the same in the Dagster UI
 
     \b
@@ -220,34 +222,97 @@ def _pair(text: str) -> tuple[str, str]:
 @main.command()
 @click.pass_obj
 def status(project: Project) -> None:
-    """What the project holds: files, firms, and which firms are not up to date."""
+    """What the project holds: files, firms, and which steps of which firms are not up to date."""
+    _ = project.config
     ledger = project.intake.ledger()
-    units = project.intake.units()
-    done = set(project.lake.units("firm_week"))
+    units = list(project.intake.units())
     console.print(f"{len(ledger):,} files, {sum(e.rows for e in ledger):,} rows, {len(units):,} firms")
     if not ledger:
         return
-    stale = set(project.stale_units())
-    missing = project.missing_forecasts()
-    without_plus = set(project.without_plus())
-    columns = ("firm", "partition", "tables", "benchmarks", "networks", PLUS_MODEL)
-    table = Table(*columns, box=None, pad_edge=False)
+    project.check_schema()
+    timeline = project.timeline()
+    live = project.origins("live")
+    console.print(f"weeks {timeline.panel.first} to {timeline.panel.last}")
+    console.print(f"live origin {live[0].week}" if live else "no live forecast yet: too few weeks")
+    console.print(project.why_no_study() or f"study origin {project.study().origin}")
+    plan = the_plan()
+    state = State(project, plan)
+    steps = [step for step in plan if step.by_firm]
+    table = Table("firm", "partition", *(step.name for step in steps), box=None, pad_edge=False)
     for column in table.columns:
         column.overflow = "fold"
     for unit in units:
-        if unit not in done:
-            table.add_row(unit.name, unit.slug, "not made", "", "", "")
-            continue
-        state = "to be made anew" if unit in stale else "up to date"
-        there = len(benchmarks()) - len(missing.get(unit, []))
-        profiles = Counter(project.network_forecasts(unit).values())
-        trained = ", ".join(f"{count} {name}" for name, count in profiles.items())
-        if project.lake.stamp("model_fit", unit, PLUS) is None:
-            plus = "none"
-        else:
-            plus = "to be made anew" if unit in without_plus else "up to date"
-        table.add_row(unit.name, unit.slug, state, f"{there} of {len(benchmarks())}", trained or "none", plus)
+        table.add_row(unit.name, unit.slug, *(_state_of(state, step, unit) for step in steps))
     console.print(table)
+    stale = [step.name for step in plan if not step.by_firm and state.todo(step)]
+    console.print(
+        f"across firms to be made anew: {', '.join(stale)}" if stale else "across firms all is up to date"
+    )
+
+
+def _state_of(state: State, step: Step, unit: Unit) -> str:
+    """How far a step is done for a firm, over its origins and models."""
+    origins = step.at(state.project)
+    if not origins:
+        return "-"
+    made = sum(state.manifest(step, origin, unit) is not None for origin in origins)
+    todo = state.todo(step, units=[unit])
+    if not made:
+        return "none"
+    if not todo and made == len(origins):
+        return "up to date"
+    items = sum(len(task.items) for task in todo)
+    return f"{items} models to make" if items else "to be made anew"
+
+
+@main.command()
+@click.option(
+    "--refresh", is_flag=True, help="Move the study to the newest weeks; `cbmt run` then makes it anew."
+)
+@click.pass_obj
+def study(project: Project, refresh: bool) -> None:
+    """Show where the study stands, or move it.
+
+    The study compares all models on a holdout of past weeks. Its dates are pinned in cbmt.toml when it
+    is first made, so that new weeks do not restart hours of training.
+    """
+    project.check_schema()
+    if refresh:
+        before = project.config.study
+        moved = project.move_study()
+        if before and before.origin == moved.origin:
+            console.print("the study stands at the newest weeks already")
+        else:
+            console.print(
+                f"the study was moved; `cbmt run` makes it anew (earlier ones stay in {project.data}/lake)"
+            )
+    if why := project.why_no_study():
+        raise CbmtError(f"there is no study: {why}")
+    design = project.study()
+    table = Table("window", "first week", "last week", "weeks", box=None, pad_edge=False)
+    for name in ("washout", "training", "validation", "holdout"):
+        window = getattr(design, name)
+        if len(window):
+            table.add_row(name, str(window.first), str(window.last), str(len(window)))
+    console.print(table)
+    pinned = project.config.study is not None
+    console.print(
+        f"pinned in {CONFIG_FILE}" if pinned else "not pinned yet: the first run of the study does that"
+    )
+
+
+@main.command()
+@click.pass_obj
+def upgrade(project: Project) -> None:
+    """Bring a project of an earlier version into this one's layout.
+
+    What was ingested and the networks' searches are kept; tables and forecasts are removed, and made again by
+    `cbmt run`. The study stays where it was.
+    """
+    from cbmt_pipeline.upgrade import upgrade as bring
+
+    for line in bring(project):
+        console.print(line, markup=False)
 
 
 @main.command()
@@ -256,13 +321,13 @@ def status(project: Project) -> None:
 def ui(project: Project, port: int) -> None:
     """Open the Dagster UI on 127.0.0.1, with the daemon that runs schedules, sensors and backfills."""
     from cbmt_pipeline.instance import use_project
-    from cbmt_pipeline.runner import bury_dead_runs
+    from cbmt_pipeline.runner import fail_orphaned_runs
 
     _ = project.config
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", port)) == 0:
             raise CbmtError(f"port {port} is taken, maybe by another `cbmt ui`; choose one with --port")
-    bury_dead_runs(project)
+    fail_orphaned_runs(project)
     use_project(project)
     console.print(f"the UI will be at http://127.0.0.1:{port} (stop it with Ctrl-C)")
     arguments = [
@@ -280,6 +345,7 @@ def ui(project: Project, port: int) -> None:
 
 
 main.add_command(run)
+main.add_command(forecast)
 
 
 def process() -> None:

@@ -1,11 +1,12 @@
-"""`cbmt run`: read new files, bring every firm up to date, publish."""
+"""`cbmt run`: read new files, forecast the year ahead, publish; then backtests and the study, publish again."""
 
 from __future__ import annotations
 
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,33 +14,33 @@ from rich.table import Table
 
 from cbmt_core.config import PROFILE_NAMES
 from cbmt_core.errors import CbmtError
-from cbmt_core.models import benchmarks, networks
+from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit
+from cbmt_core.timeline import PURPOSES, Purpose
+from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
 from cbmt_pipeline.progress import Bar, console, listen
-from cbmt_pipeline.project import PLUS_MODEL, Project
+from cbmt_pipeline.project import Project
 
 if TYPE_CHECKING:
-    from cbmt_pipeline.runner import RunOutcome
+    from cbmt_pipeline.runner import RunOutcome, Workers
 
 __all__ = ["read_new_files", "run"]
 
-EVALUATION = (
-    ("accuracy", "bridge"),
-    ("comovement",),
-    ("difficulty",),
-    ("routing",),
-    ("external_calibration",),
-    ("exhibits",),
-)
-"""Assets across firms, run by run: what fails in one leaves the others as they are."""
+NETWORK_STEPS = ("tuned_models", "neural_forecasts")
+PASSES: tuple[tuple[Purpose, ...], ...] = (("live",), PURPOSES)
+"""The year ahead is published before the study begins, which may take hours."""
 MOST_TOLD = 20
 """Files and warnings named one by one."""
 
 
 def read_new_files(project: Project) -> None:
+    """Read what waits in the sources, and say what was found."""
+    project.check_schema()
+    step = the_plan()["intake"]
     before, there = {entry.stem for entry in project.intake.ledger()}, project.lake.units("firm_week")
-    _ = project.config
-    outcome = _across_firms("reading source files", project, "intake")
+    failure = ""
+    if not project.intake.ledger() or State(project, the_plan()).todo(step):
+        failure = _across_firms("reading source files", project, step, {}).failure
     ledger = project.intake.ledger()
     read = [entry for entry in ledger if entry.stem not in before]
     for entry in read[:MOST_TOLD]:
@@ -55,8 +56,8 @@ def read_new_files(project: Project) -> None:
         f"the project holds {len(ledger)} files, {sum(e.rows for e in ledger):,} rows, "
         f"{len(project.intake.units()):,} firms"
     )
-    if not outcome.success:
-        raise CbmtError(outcome.failure)
+    if failure:
+        raise CbmtError(failure)
     if gone := sorted(
         {unit.name for unit in there} - {unit.name for unit in project.lake.units("firm_week")}
     ):
@@ -74,7 +75,8 @@ def read_new_files(project: Project) -> None:
     type=click.Choice(PROFILE_NAMES),
     help="How much work the networks may be.  [default: cbmt.toml's, or quick]",
 )
-@click.option("--no-networks", is_flag=True, help="Only the benchmarks: seconds a firm, not minutes.")
+@click.option("--no-networks", is_flag=True, help="Leave out the networks: seconds a firm, not minutes.")
+@click.option("--live-only", is_flag=True, help="Only the year ahead: no backtests, no study.")
 @click.option(
     "--all", "everything", is_flag=True, help="Make every firm anew, also those that are up to date."
 )
@@ -86,24 +88,23 @@ def run(
     only: tuple[str, ...],
     profile: str | None,
     no_networks: bool,
+    live_only: bool,
     everything: bool,
 ) -> None:
-    """Read new files, bring every firm's tables up to date, publish data/cbmt.duckdb.
+    """Read new files, forecast every firm's next 52 weeks, publish; then backtests and the study.
 
     Runs the same assets on the same Dagster instance as the UI, with a pool of worker processes and
     no daemon. A firm that fails is named with its reason; the others go on. Exit code 1 if any failed.
     A run that was stopped, at whatever point, goes on where it was when it is started again.
     """
-    from cbmt_core.firm_tables import DATA_TABLES
-    from cbmt_pipeline.batches import BATCH
-    from cbmt_pipeline.runner import run_assets
-
-    known = [*benchmarks(), *networks(), PLUS_MODEL]
-    if unknown := sorted(set(only) - set(known)):
-        raise click.UsageError(f"no model is called {', '.join(unknown)}; there are: {', '.join(known)}")
-    if no_networks and (trained := sorted(set(only) - set(benchmarks()))):
+    if unknown := sorted(set(only) - set(MODELS)):
+        raise click.UsageError(f"no model is called {', '.join(unknown)}; there are: {', '.join(MODELS)}")
+    if no_networks and (trained := sorted(set(only) & set(networks()))):
         raise click.UsageError(f"{', '.join(trained)} cannot be made with --no-networks")
+    if profile:
+        project = project.with_profile(profile)
     project.networks()  # A name in cbmt.toml that is none is told now, not after the benchmarks.
+    project.live_models()
     started = time.monotonic()
     intake_error = ""
     try:
@@ -113,174 +114,180 @@ def run(
             raise
         intake_error = str(error)
         console.print(intake_error, style="red")
-    units = {unit.slug: unit for unit in project.intake.units()}
-    if firms:
-        wanted = [slug for slug, unit in units.items() if unit.name in firms or slug in firms]
-        unknown_firms = set(firms) - {name for slug in wanted for name in (slug, units[slug].name)}
-        if unknown_firms:
-            raise CbmtError(f"no firm is called {', '.join(sorted(unknown_firms))}; `cbmt status` lists them")
-    else:
-        wanted = list(units) if everything else [unit.slug for unit in project.stale_units()]
-    design = project.design()
-    console.print(
-        f"study: calibration {design.calibration.first} to {design.calibration.last}, "
-        f"holdout {design.holdout.first} to {design.holdout.last}; "
-        f"{len(wanted):,} of {len(units):,} firms to make"
-    )
-    chosen = set(wanted) if firms else None
-    outcomes = _stage("cohort tables", project, DATA_TABLES, wanted, workers, batch=BATCH)
-    warnings = sorted(text for outcome in outcomes for text in outcome.warnings)
-    for text in warnings[:MOST_TOLD]:
-        console.print(f"warning: {text}", style="yellow", markup=False)
-    if len(warnings) > MOST_TOLD:
-        console.print(
-            f"and {len(warnings) - MOST_TOLD} more warnings: the checks `trusted` in the UI tell them"
-        )
-    missing = project.missing_forecasts()
-    if everything:
-        missing = {unit: benchmarks() for unit in project.lake.units("firm_week")}
-    todo = _todo(missing, chosen, only)
-    forecasts = _stage(
-        "benchmarks",
+    chosen = _chosen(project, firms)
+    _say_weeks(project)
+    job = Job(
         project,
-        ["benchmark_forecasts"],
-        list(todo),
-        workers,
-        config=lambda slug: {"ops": {"benchmark_forecasts": {"config": {"models": todo[slug]}}}},
+        the_plan(),
+        chosen,
+        workers=workers,
+        models=only,
+        profile=profile,
+        everything=everything,
+        without=NETWORK_STEPS if no_networks else (),
     )
-    if not no_networks:
-        forecasts += _networks(project, chosen, only, workers, profile, everything)
-        if not only or PLUS_MODEL in only:
-            forecasts += _plus(project, chosen, workers, everything)
-    if only and not forecasts:
-        console.print(
-            f"nothing to do for {', '.join(only)}: up to date; after a change of its code use --all"
-        )
-    outcomes += forecasts
-    measure = project.lake.units("firm_week") if everything else project.unmeasured_units()
-    slugs = [unit.slug for unit in measure if chosen is None or unit.slug in chosen]
-    outcomes += _stage("measures", project, ["firm_measures"], slugs, workers, batch=BATCH)
-    with console.status("evaluating and publishing data/cbmt.duckdb"):
-        if project.lake.units("forecast_week"):
-            outcomes += [run_assets(project, assets) for assets in EVALUATION]
-        published = run_assets(project, ["warehouse"])
-    if published.success:
-        with console.status("writing the report"):
-            outcomes.append(run_assets(project, ["report"]))
-    failures = [o.failure for o in outcomes if not o.success]
-    for failure in failures:
+    with job:
+        for purposes in PASSES[:1] if live_only else PASSES:
+            job.bring_up_to_date(purposes)
+    for failure in job.failures:
         console.print(failure, style="red")
-    if not published.success:
-        raise CbmtError(f"data/cbmt.duckdb was left as it was: {published.failure}")
-    _print_made(project, time.monotonic() - started)
-    if failures or intake_error:
+    if not project.warehouse.exists():
+        raise CbmtError("nothing could be published")
+    if not job.runs:
+        console.print("everything is up to date" + (" for " + ", ".join(only) if only else ""))
+    _print_made(project, time.monotonic() - started, bool(job.runs))
+    if job.failures or intake_error:
         sys.exit(1)
 
 
-def _networks(
-    project: Project,
-    chosen: set[str] | None,
-    only: tuple[str, ...],
-    workers: int,
-    profile: str | None,
-    everything: bool,
-) -> list[RunOutcome]:
-    profile = profile or project.config.networks.profile
-    models = [name for name in only if name in networks()] if only else project.networks()
-    missing = project.missing_networks(models, profile)
-    if everything:
-        missing = dict.fromkeys(project.lake.units("firm_week"), models)
-    todo = _todo(missing, chosen, ())
-
-    def config(slug: str) -> dict[str, Any]:
-        tuning = {"models": todo[slug], "profile": profile, "fresh": everything}
-        return {
-            "ops": {
-                "tuned_models": {"config": tuning},
-                "neural_forecasts": {"config": {"models": todo[slug]}},
-            }
-        }
-
-    title = f"networks ({profile})"
-    return _stage(title, project, ["tuned_models", "neural_forecasts"], list(todo), workers, config=config)
+def _chosen(project: Project, firms: tuple[str, ...]) -> list[Unit] | None:
+    """The firms that were asked for; None for all."""
+    if not firms:
+        return None
+    units = list(project.intake.units())
+    wanted = [unit for unit in units if unit.name in firms or unit.slug in firms]
+    if unknown := set(firms) - {name for unit in wanted for name in (unit.slug, unit.name)}:
+        raise CbmtError(f"no firm is called {', '.join(sorted(unknown))}; `cbmt status` lists them")
+    return wanted
 
 
-def _plus(project: Project, chosen: set[str] | None, workers: int, everything: bool) -> list[RunOutcome]:
-    """cbmt_plus of the firms that have a network: priors are learned from all firms before any of them."""
-    from cbmt_pipeline.batches import BATCH
+def _say_weeks(project: Project) -> None:
+    timeline = project.timeline()
+    console.print(
+        f"weeks: {timeline.panel.first} to {timeline.panel.last}, after {timeline.washout_weeks} of washout"
+    )
+    if missing := project.why_no_study():
+        console.print(f"no study yet: {missing}")
+    else:
+        design = project.study()
+        console.print(
+            f"study: calibration {design.calibration.first} to {design.calibration.last}, "
+            f"holdout {design.holdout.first} to {design.holdout.last}"
+        )
+    if not timeline.live_origins():
+        console.print(
+            f"no live forecast yet: it needs 26 weeks after the washout, there are {len(timeline.panel)}"
+        )
 
-    def slugs(units: Sequence[Unit]) -> list[str]:
-        return [unit.slug for unit in units if chosen is None or unit.slug in chosen]
 
-    if not any(project.network_forecasts(unit).get("cbmt") for unit in project.lake.units("firm_week")):
-        return []
-    series = slugs(project.lake.units("firm_week") if everything else project.without_weekly_series())
-    outcomes = _stage("weekly series", project, ["weekly_series"], series, workers, batch=BATCH)
-    if series or not project.lake.has_whole("path_prior"):
-        outcomes.append(_across_firms("priors of cbmt_plus", project, "path_priors"))
-    return outcomes + _stage(PLUS_MODEL, project, ["plus_forecasts"], slugs(project.without_plus()), workers)
+@dataclass
+class Job:
+    """One `cbmt run`: what to bring up to date, and what came of it."""
+
+    project: Project
+    plan: Plan
+    units: list[Unit] | None
+    workers: int
+    models: tuple[str, ...] = ()
+    profile: str | None = None
+    everything: bool = False
+    without: tuple[str, ...] = ()
+    runs: int = 0
+    failures: list[str] = field(default_factory=list)
+    _pool: Workers | None = None
+    _made_anew: set[tuple[str, object]] = field(default_factory=set)
+
+    def __enter__(self) -> Job:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool:
+            self._pool.close()
+
+    def bring_up_to_date(self, purposes: Sequence[Purpose]) -> None:
+        """Carry out, in the order of the plan, what is missing or stale at origins for these purposes."""
+        for step in self.plan:
+            if step.name == "intake" or step.name in self.without:
+                continue
+            if self.models and step.only_for and not set(self.models) & set(step.only_for):
+                continue
+            tasks = self._tasks(step, purposes)
+            if not tasks:
+                continue
+            self.runs += 1
+            if step.by_firm:
+                slugs = list(dict.fromkeys(task.unit.slug for task in tasks if task.unit))
+                outcomes = self._firms(step, slugs, purposes)
+            else:
+                outcomes = [_across_firms(_title(step), self.project, step, self._config(step, purposes))]
+            self._note(step, outcomes)
+
+    def _tasks(self, step: Step, purposes: Sequence[Purpose]) -> list[Task]:
+        state = State(self.project, self.plan)
+        anew = self.everything and step.name not in ("warehouse", "report")
+        tasks = state.todo(step, units=self.units, purposes=purposes, everything=anew)
+        if anew:
+            # What the first pass made anew is not made again by the second.
+            tasks = [task for task in tasks if (step.name, task.origin) not in self._made_anew]
+            self._made_anew |= {(step.name, task.origin) for task in tasks}
+        if step.items is not None and self.models:
+            tasks = [task for task in tasks if set(task.items) & set(self.models)]
+        return tasks
+
+    def _config(self, step: Step, purposes: Sequence[Purpose]) -> dict[str, Any]:
+        wanted: dict[str, Any] = {"only_missing": not self.everything}
+        if step.has_origins:
+            wanted["purposes"] = list(purposes)
+        if "models" in step.options and self.models:
+            wanted["models"] = list(self.models)
+        if "profile" in step.options and self.profile:
+            wanted["profile"] = self.profile
+        if "fresh" in step.options and self.everything:
+            wanted["fresh"] = True
+        return {"ops": {step.name: {"config": wanted}}}
+
+    def _firms(self, step: Step, slugs: Sequence[str], purposes: Sequence[Purpose]) -> list[RunOutcome]:
+        from cbmt_pipeline.runner import Workers, run_firms
+
+        if self._pool is None:
+            self._pool = Workers(self.workers)
+        with Bar(_title(step), len(slugs)) as bar:
+            return run_firms(
+                self.project,
+                list(step.asset_needs),
+                slugs,
+                pool=self._pool,
+                batch=step.batch,
+                on_batch=lambda outcome: bar.advance(*outcome.firms),
+                on_news=bar.hear,
+                config=lambda _: self._config(step, purposes),
+            )
+
+    def _note(self, step: Step, outcomes: Sequence[RunOutcome]) -> None:
+        self.failures += [outcome.failure for outcome in outcomes if not outcome.success]
+        warnings = sorted(text for outcome in outcomes for text in outcome.warnings)
+        for text in warnings[:MOST_TOLD]:
+            console.print(f"warning: {text}", style="yellow", markup=False)
+        if len(warnings) > MOST_TOLD:
+            console.print(
+                f"and {len(warnings) - MOST_TOLD} more warnings: the checks `trusted` in the UI tell them"
+            )
+        if step.name == "warehouse" and not outcomes[0].success:
+            raise CbmtError(f"data/cbmt.duckdb was left as it was: {outcomes[0].failure}")
 
 
-def _across_firms(title: str, project: Project, asset: str) -> RunOutcome:
+def _title(step: Step) -> str:
+    return step.name.replace("_", " ")
+
+
+def _across_firms(title: str, project: Project, step: Step, config: dict[str, Any]) -> RunOutcome:
     """Materialise an asset that is not partitioned behind a bar."""
     from cbmt_pipeline.runner import run_assets
 
     with Bar(title, 1) as bar:
         listen(bar.hear)
         try:
-            outcome = run_assets(project, [asset])
+            outcome = run_assets(project, [step.name], config)
             bar.advance("")
         finally:
             listen(None)
     return outcome
 
 
-def _stage(
-    title: str,
-    project: Project,
-    assets: Sequence[str],
-    firms: Sequence[str],
-    workers: int,
-    *,
-    batch: int = 1,
-    config: Callable[[str], dict[str, Any]] | None = None,
-) -> list[RunOutcome]:
-    """Materialise assets of firms behind a bar."""
-    from cbmt_pipeline.runner import run_firms
-
-    if not firms:
-        return []
-    with Bar(title, len(firms)) as bar:
-        return run_firms(
-            project,
-            assets,
-            firms,
-            workers=workers,
-            batch=batch,
-            on_batch=lambda outcome: bar.advance(*outcome.firms),
-            on_news=bar.hear,
-            config=config,
-        )
-
-
-def _todo(
-    missing: dict[Unit, list[str]], chosen: set[str] | None, only: tuple[str, ...]
-) -> dict[str, list[str]]:
-    """Partition key -> models to run there: those missing, of the chosen firms and models."""
-    todo = {
-        unit.slug: [name for name in models if not only or name in only]
-        for unit, models in missing.items()
-        if chosen is None or unit.slug in chosen
-    }
-    return {slug: models for slug, models in todo.items() if models}
-
-
-def _print_made(project: Project, seconds: float) -> None:
+def _print_made(project: Project, seconds: float, changed: bool) -> None:
     import duckdb
 
     with duckdb.connect(str(project.warehouse), read_only=True) as con:
-        names = [name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()]
-        counts = {name: con.execute(f'SELECT count(*) FROM "{name}"').fetchall()[0][0] for name in names}
         errors = con.execute(
             "SELECT model, firms, mean, median, average_rank, reference FROM accuracy_summary WHERE metric = 'smape' "
             "AND outcome = 'total_sales' AND horizon = 'full' AND industry = '(all)' ORDER BY mean"
@@ -290,12 +297,16 @@ def _print_made(project: Project, seconds: float) -> None:
         ).fetchall()
         lacking = con.execute("SELECT diagnostic, note FROM diagnostic WHERE NOT made").fetchall()
         failed = con.execute(
-            "SELECT model, count(*), min_by(firm, firm), min_by(reason, firm) FROM model_fit WHERE NOT succeeded "
-            "GROUP BY model ORDER BY ALL"
+            "SELECT model, purpose, count(*), min_by(firm, firm), min_by(reason, firm) FROM model_fit "
+            "WHERE NOT succeeded GROUP BY model, purpose ORDER BY ALL"
         ).fetchall()
-    console.print("\n" + ", ".join(f"{name} {rows:,}" for name, rows in counts.items() if rows))
-    if errors:
-        table = Table("model", "firms", "mean", "median", "rank", title="holdout error of total sales, SMAPE")
+        ahead = con.execute(
+            "SELECT count(DISTINCT firm), max(origin), max(week) + 6 FROM forecast"
+        ).fetchall()[0]
+    if changed and errors:
+        table = Table(
+            "model", "firms", "mean", "median", "rank", title="study: holdout error of total sales, SMAPE"
+        )
         for column in table.columns[1:]:
             column.justify = "right"
         for model, firms, mean, median, rank, _ in errors:
@@ -308,12 +319,17 @@ def _print_made(project: Project, seconds: float) -> None:
                 f"compared on the {compared:,} of {forecast_firms:,} firms that have a forecast by {reference}; "
                 "run it for the others too"
             )
-    for model, count, firm, reason in failed:
-        others = f" and of {count - 1:,} more (see model_fit)" if count > 1 else ""
-        console.print(f"no {model} of {firm}{others}: {reason}", markup=False)
-    for diagnostic, note in lacking:
-        console.print(f"no {diagnostic.replace('_', ' ')}: {note}")
-    console.print(f"\nmade in {seconds:.0f} s")
+    if changed:
+        for model, purpose, count, firm, reason in failed:
+            others = f" and {count - 1:,} more (see model_fit)" if count > 1 else ""
+            console.print(f"{model} ({purpose}) failed for {firm}{others}: {reason}", markup=False)
+        for diagnostic, note in lacking:
+            console.print(f"no {diagnostic.replace('_', ' ')}: {note}")
+    if ahead[0]:
+        console.print(
+            f"\n{ahead[0]:,} firms have a live forecast, from the week {ahead[1]} to {ahead[2]}: cbmt forecast FIRM"
+        )
+    console.print(f"{'made' if changed else 'checked'} in {seconds:.0f} s")
     console.print(f"  DuckDB file  {project.warehouse}   (open it read-only: duckdb -readonly)")
     console.print(f"  report       {project.report}   (open it in a browser)")
     console.print("  UI           cbmt ui, then http://127.0.0.1:3000")

@@ -7,13 +7,12 @@ from typing import Any
 
 import dagster as dg
 
-from cbmt_core.schema import TABLES
+from cbmt_core.schema import Table
 
-__all__ = ["column_schema", "picture", "rows_metadata", "table_metadata"]
+__all__ = ["column_schema", "picture", "rows_metadata"]
 
 
-def column_schema(table: str) -> dg.TableSchema:
-    spec = TABLES[table]
+def column_schema(table: Table) -> dg.TableSchema:
     return dg.TableSchema(
         columns=[
             dg.TableColumn(
@@ -22,13 +21,9 @@ def column_schema(table: str) -> dg.TableSchema:
                 column.meaning,
                 constraints=dg.TableColumnConstraints(nullable=column.nullable),
             )
-            for column in spec.columns
+            for column in table.columns
         ]
     )
-
-
-def table_metadata(table: str, rows: int, **more: Any) -> dict[str, Any]:
-    return {"dagster/row_count": rows, "dagster/column_schema": column_schema(table), **more}
 
 
 def picture(png: bytes, alt: str) -> dg.MarkdownMetadataValue:

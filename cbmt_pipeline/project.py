@@ -1,39 +1,34 @@
-"""A project on disk: its configuration, its folders, and what its tables are made from."""
+"""A project on disk: its configuration, its folders, its weeks and origins."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-import pyarrow.parquet as pq
+import tomlkit
 
-from cbmt_core.config import PROFILE_NAMES, ProjectConfig
+from cbmt_core import atomic
+from cbmt_core.config import ProjectConfig
 from cbmt_core.design import StudyDesign
-from cbmt_core.errors import ConfigError
-from cbmt_core.fits import UNEXPECTED, made_from
-from cbmt_core.models import benchmarks, networks
+from cbmt_core.errors import CbmtError, ConfigError, HistoryTooShort
+from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit
+from cbmt_core.timeline import Origin, Purpose, Timeline
 from cbmt_core.transactions import Intake
-from cbmt_pipeline.lake import Lake, Stamp
+from cbmt_pipeline.lake import Lake
+from cbmt_pipeline.manifest import Manifests
 
-__all__ = ["BENCHMARKS", "CONFIG_FILE", "NETWORKS", "PLUS", "SEED", "Project"]
+__all__ = ["CONFIG_FILE", "LAKE_SCHEMA", "SEED", "Project"]
 
 CONFIG_FILE = "cbmt.toml"
 SEED = 20260626
 """Seed of every fit unless a run says otherwise."""
-BENCHMARKS = "benchmarks"
-"""The lake part that the benchmarks write; other assets write other parts of the forecast tables."""
-NETWORKS = "networks"
-"""The lake part that the networks write."""
-PLUS = "plus"
-"""The lake part that cbmt_plus writes, which needs a network and priors learned across firms."""
-PLUS_MODEL = "cbmt_plus"
+LAKE_SCHEMA = 2
+"""Layout of the lake. 1 (0.4 and earlier) knew no origins."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +54,10 @@ class Project:
         return Lake(self.data / "lake")
 
     @property
+    def manifests(self) -> Manifests:
+        return Manifests(self.data / "lake" / "manifest")
+
+    @property
     def warehouse(self) -> Path:
         return self.data / "cbmt.duckdb"
 
@@ -75,20 +74,85 @@ class Project:
     def spill(self) -> Path:
         return self.data / "spill"
 
-    def model_folder(self, unit: Unit, model: str) -> Path:
-        """Where a firm's fitted network is kept."""
-        return self._networks(unit) / model
+    def with_profile(self, profile: str) -> Project:
+        """The project with another budget for its networks than `cbmt.toml` states."""
+        other = Project(self.root)
+        networks = self.config.networks.model_copy(update={"profile": profile})
+        other.__dict__["config"] = self.config.model_copy(update={"networks": networks})
+        return other
 
-    def searching(self, unit: Unit) -> Path:
-        """The file that is locked while a firm's networks are tuned."""
-        return self._networks(unit) / ".lock"
+    # -- weeks and origins -----------------------------------------------------------------------
 
-    def search_storage(self, unit: Unit) -> str | Path:
-        """Where a firm's searches are kept: a database for all, or a journal file of its own."""
-        return self.config.networks.storage or self._networks(unit) / "search.journal"
+    def timeline(self) -> Timeline:
+        """The weeks the ingested data hold."""
+        return self.intake.timeline(self.config)
 
-    def _networks(self, unit: Unit) -> Path:
-        return self.data / "models" / f"firm={unit.slug}"
+    def study(self) -> StudyDesign:
+        """The study, where it was pinned or would be made now; HistoryTooShort where it cannot be."""
+        return self.config.study_design(self.timeline())
+
+    def why_no_study(self) -> str:
+        """Why there is no study yet; empty where there is one."""
+        try:
+            self.study()
+        except HistoryTooShort as error:
+            return str(error)
+        return ""
+
+    def origins(self, purpose: Purpose) -> list[Origin]:
+        """Where forecasts for a purpose stand now, oldest first; none where the history is too short."""
+        if purpose == "live":
+            return self.timeline().live_origins()
+        if purpose == "backtest":
+            return self.timeline().backtest_origins()
+        try:
+            return [self.study().forecast_origin]
+        except HistoryTooShort:
+            return []
+
+    def pin(self, *, study: bool) -> None:
+        """Write the washout, and the study where asked for, into `cbmt.toml` unless they stand there.
+
+        So that new weeks change neither the cohorts of earlier vintages nor restart the study.
+        """
+        stated = self.config
+        if stated.design.washout_weeks is not None and (stated.study or not study):
+            return
+        path = self.root / CONFIG_FILE
+        with atomic.only_one(self.data / ".pin.lock"):
+            text = tomlkit.parse(path.read_text(encoding="utf-8"))
+            timeline = self.timeline()
+            design = text.setdefault("design", tomlkit.table())
+            design.setdefault("washout_weeks", timeline.washout_weeks)
+            if study and "study" not in text:
+                made = self.study()
+                text["study"] = _study_section(made.origin, made.holdout_weeks)
+            atomic.write_text(path, tomlkit.dumps(text))
+        self.__dict__.pop("config", None)
+
+    def move_study(self) -> StudyDesign:
+        """Pin the study anew, so that its holdout ends with the last whole week."""
+        path = self.root / CONFIG_FILE
+        moved = StudyDesign.over(self.timeline(), holdout_weeks=self.config.design.holdout_weeks)
+        with atomic.only_one(self.data / ".pin.lock"):
+            text = tomlkit.parse(path.read_text(encoding="utf-8"))
+            text["study"] = _study_section(moved.origin, moved.holdout_weeks)
+            text.setdefault("design", tomlkit.table()).setdefault("washout_weeks", moved.washout_weeks)
+            atomic.write_text(path, tomlkit.dumps(text))
+        self.__dict__.pop("config", None)
+        return moved
+
+    # -- models ----------------------------------------------------------------------------------
+
+    def live_models(self, named: Sequence[str] | None = None) -> list[str]:
+        """Models of live forecasts and backtests: those named, or the project's."""
+        models = list(self.config.forecast.models if named is None else named)
+        if unknown := [name for name in models if name not in MODELS]:
+            raise ConfigError(
+                f"not models: {', '.join(unknown)} ([forecast] models in {CONFIG_FILE}); "
+                f"there are {', '.join(MODELS)}"
+            )
+        return models
 
     def networks(self, named: Sequence[str] | None = None) -> list[str]:
         """The networks to train: those named, or the project's, or all."""
@@ -98,107 +162,56 @@ class Project:
             raise ConfigError(f"not networks: {', '.join(unknown)}; there are {', '.join(networks())}")
         return models
 
-    def design(self) -> StudyDesign:
-        return self.intake.design(self.config)
+    def model_folder(self, origin: date, unit: Unit, model: str) -> Path:
+        """Where a firm's fitted network is kept."""
+        return self._networks(origin, unit) / model
 
-    def stamp(self, inputs: str, design: StudyDesign) -> Stamp:
-        """The stamp of tables made from intake files with digest `inputs`."""
-        # How a source is read is part of `inputs`: another source makes no firm of this one stale.
-        settings = f"{design}{self.config.quality!r}"
-        return Stamp(
-            code=version("cbmt-pipeline"),
-            config=hashlib.sha256(settings.encode()).hexdigest()[:16],
-            inputs=inputs,
-        )
+    def search_lock(self, origin: date, unit: Unit) -> Path:
+        """The file that is locked while a firm's networks are tuned."""
+        return self._networks(origin, unit) / ".lock"
 
-    def forecast_stamp(self, unit: Unit, seed: int) -> Stamp:
-        """The stamp of forecasts made from the unit's present tables."""
-        tables = self.lake.stamp("cohort_week", unit)
-        inputs = hashlib.sha256(repr(tables).encode()).hexdigest()[:16]
-        return Stamp(code=version("cbmt-pipeline"), config="", inputs=inputs, seed=seed)
+    def search_storage(self, origin: date, unit: Unit) -> str | Path:
+        """Where a firm's searches are kept: a database for all, or a journal file of its own."""
+        return self.config.networks.storage or self._networks(origin, unit) / "search.journal"
 
-    def network_stamp(self, unit: Unit, seed: int, profile: str) -> Stamp:
-        """The stamp of networks trained within a profile on the unit's present tables."""
-        from cbmt_core.models.neural.profiles import profile_of
+    def _networks(self, origin: date, unit: Unit) -> Path:
+        return self.data / "models" / f"origin={origin}" / f"firm={unit.slug}"
 
-        return replace(self.forecast_stamp(unit, seed), config=f"{profile}: {profile_of(profile)}")
+    # -- layout ----------------------------------------------------------------------------------
 
-    def evaluation_stamp(self) -> Stamp:
-        """The stamp of tables made across firms: of all that is in the lake at the time."""
-        return Stamp(code=version("cbmt-pipeline"), config="", inputs=self.intake.version, seed=SEED)
+    @property
+    def _schema_file(self) -> Path:
+        return self.data / "lake" / "schema.json"
 
-    def missing_forecasts(self) -> dict[Unit, list[str]]:
-        """The benchmarks to run for each unit with tables: all when its data or the code changed since."""
-        missing = {}
-        for unit in self.lake.units("firm_week"):
-            run: set[str] = set()
-            if self.lake.stamp("model_fit", unit, BENCHMARKS) == self.forecast_stamp(unit, SEED):
-                run = {row["model"] for row in self._fits(unit, BENCHMARKS)}
-            if models := [name for name in benchmarks() if name not in run]:
-                missing[unit] = models
-        return missing
+    def lake_schema(self) -> int | None:
+        """Layout version of the lake; None before anything was ingested."""
+        if self._schema_file.exists():
+            return int(json.loads(self._schema_file.read_text())["schema"])
+        return 1 if (self.data / "lake" / "intake" / "ledger.json").exists() else None
 
-    def missing_networks(self, models: Sequence[str], profile: str) -> dict[Unit, list[str]]:
-        """The networks among `models` without a forecast from present data and seed, by unit. A forecast made
-        within a larger profile than `profile` is as good."""
-        enough = PROFILE_NAMES[PROFILE_NAMES.index(profile) :]
-        missing = {}
-        for unit in self.lake.units("firm_week"):
-            done = self.network_forecasts(unit)
-            if absent := [name for name in models if done.get(name) not in enough]:
-                missing[unit] = absent
-        return missing
+    def mark_schema(self) -> None:
+        atomic.write_text(self._schema_file, json.dumps({"schema": LAKE_SCHEMA}))
 
-    def network_forecasts(self, unit: Unit) -> dict[str, str]:
-        """The networks with a forecast from present data and seed, each with its profile."""
-        if self.lake.stamp("model_fit", unit, NETWORKS) != self.forecast_stamp(unit, SEED):
-            return {}
-        return {row["model"]: json.loads(row["parameters"])["profile"] for row in self._fits(unit, NETWORKS)}
+    def check_schema(self) -> None:
+        """Raise where the lake was written by another version of this program."""
+        found = self.lake_schema()
+        if found is None:
+            self.mark_schema()
+        elif found < LAKE_SCHEMA:
+            raise CbmtError(
+                f"{self.data} was made by version 0.4 or earlier: run `cbmt upgrade`, which keeps what was "
+                "ingested and the networks' searches, and makes the tables again"
+            )
+        elif found > LAKE_SCHEMA:
+            raise CbmtError(
+                f"{self.data} was made by a newer version (lake layout {found}, this one knows {LAKE_SCHEMA}): "
+                "install that version"
+            )
 
-    def _fits(self, unit: Unit, asset: str) -> list[dict[str, Any]]:
-        """Rows of `model_fit`, without those of models that broke: these are tried again, for it may have passed
-        or been mended."""
-        path = self.lake.path("model_fit", unit, asset)
-        rows = pq.read_table(path, columns=["model", "parameters", "reason"]).to_pylist()
-        return [row for row in rows if not (row["reason"] or "").startswith(UNEXPECTED)]
 
-    def plus_stamp(self, unit: Unit) -> Stamp:
-        """The stamp of cbmt_plus: of the unit's tables, its cbmt network and the priors learned across firms."""
-        priors = self.lake.whole_path("path_prior")
-        made = hashlib.sha256(priors.read_bytes() if priors.exists() else b"")
-        made.update(repr(made_from(self.model_folder(unit, "cbmt"))).encode())
-        return replace(self.forecast_stamp(unit, SEED), config=made.hexdigest()[:16])
-
-    def without_weekly_series(self) -> list[Unit]:
-        """Units with tables whose weekly series are missing or of other tables or code."""
-        return [
-            unit
-            for unit in self.lake.units("firm_week")
-            if self.lake.stamp("weekly_series", unit) != self.forecast_stamp(unit, SEED)
-        ]
-
-    def without_plus(self) -> list[Unit]:
-        """Units with a cbmt network whose cbmt_plus is missing, or was made from other priors or another network."""
-        return [
-            unit
-            for unit in self.lake.units("firm_week")
-            if "cbmt" in self.network_forecasts(unit)
-            and self.lake.stamp("model_fit", unit, PLUS) != self.plus_stamp(unit)
-        ]
-
-    def unmeasured_units(self) -> list[Unit]:
-        """Units with tables whose measures are missing or were made from other tables or code."""
-        return [
-            unit
-            for unit in self.lake.units("firm_week")
-            if self.lake.stamp("comovement_measure", unit) != self.forecast_stamp(unit, 0)
-        ]
-
-    def stale_units(self) -> list[Unit]:
-        """Units whose tables are missing or were made from other inputs, settings or code."""
-        design = self.design()
-        return [
-            unit
-            for unit, inputs in self.intake.units().items()
-            if self.lake.stamp("firm_week", unit) != self.stamp(inputs, design)
-        ]
+def _study_section(origin: date, holdout_weeks: int) -> tomlkit.items.Table:
+    section = tomlkit.table()
+    section.comment("pinned when first made: `cbmt study --refresh` moves it to the newest weeks")
+    section["origin"] = origin
+    section["holdout_weeks"] = holdout_weeks
+    return section

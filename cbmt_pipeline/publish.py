@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import astuple
+from dataclasses import fields
 from functools import partial
 from typing import TypeVar
 
 import duckdb
 
 from cbmt_core import atomic, duck
-from cbmt_core.design import StudyDesign
 from cbmt_core.duck import identifier, literal
-from cbmt_core.schema import STUDY, STUDY_WINDOW, VIEWS, Table
-from cbmt_pipeline.lake import ALL_TABLES
+from cbmt_core.errors import HistoryTooShort
+from cbmt_core.schema import STUDY, STUDY_WINDOW, TIMELINE, VIEWS, Table
+from cbmt_core.timeline import Timeline
+from cbmt_pipeline.plan import Plan
 from cbmt_pipeline.project import Project
 
 __all__ = ["publish"]
@@ -25,18 +26,18 @@ READABLE_SINCE = "v1.2.0"
 T = TypeVar("T")
 
 
-def publish(project: Project) -> dict[str, int]:
+def publish(project: Project, plan: Plan) -> dict[str, int]:
     """Build and publish the warehouse; return the number of rows of each table."""
     rows: dict[str, int] = {}
     with atomic.replacing(project.warehouse) as target, duck.connect(project.spill) as con:
         con.execute(f"ATTACH {literal(str(target))} AS w (STORAGE_VERSION {literal(READABLE_SINCE)}); USE w")
-        for table in ALL_TABLES.values():
+        for table in plan.tables.values():
             if table.native:
                 _create(con, table)
-                rows[table.name] = _retrying(partial(_fill, con, table, project))
-            elif project.lake.units(table.name):
+                rows[table.name] = _retrying(partial(_fill, con, table, project, plan))
+            else:
                 _view(con, table, project)
-        _describe_study(con, project.design())
+        _describe_weeks(con, project)
         for view in VIEWS:
             con.execute(f"CREATE VIEW {view.name} AS {view.sql}")
             con.execute(f"COMMENT ON VIEW {view.name} IS {literal(view.meaning)}")
@@ -58,13 +59,21 @@ def _comment_columns(con: duckdb.DuckDBPyConnection, relation: str, meanings: Ma
         con.execute(f"COMMENT ON COLUMN {relation}.{identifier(name)} IS {literal(meaning)}")
 
 
-def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> int:
+def _relation(table: Table, project: Project, plan: Plan) -> str:
+    """What is published of a table: every vintage and backtest, but of the study only the present one."""
+    purposes = {purpose for step in plan.writers(table.name) for purpose in step.purposes}
+    if "study" not in purposes:
+        return project.lake.relation(table)
+    studies = project.origins("study")
+    if purposes == {"study"} or "purpose" not in table.column_names:
+        return project.lake.relation(table, studies[0].week) if studies else table.empty()
+    present = f"DATE '{studies[0].week}'" if studies else "NULL"
+    return f"(SELECT * FROM {project.lake.relation(table)} WHERE purpose <> 'study' OR origin = {present})"
+
+
+def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project, plan: Plan) -> int:
     con.execute(f"DELETE FROM {table.name}")
-    parts = []
-    if not table.partitioned and project.lake.has_whole(table.name):
-        parts.append(f"SELECT {table.select()} FROM {project.lake.whole(table.name)}")
-    elif project.lake.units(table.name):
-        parts.append(f"SELECT {table.select()} FROM {project.lake.glob(table.name)}")
+    parts = [f"SELECT {table.select()} FROM {_relation(table, project, plan)}"]
     if table.name == "quarantine":
         # Rows that name no firm belong to no partition; they come from the intake itself.
         intake = duck.parquet(map(project.intake.path, project.intake.ledger()))
@@ -72,8 +81,7 @@ def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> int
             f"SELECT {table.select()} FROM (SELECT * REPLACE (coalesce(firm, '') AS firm) "
             f"FROM {intake} WHERE slug IS NULL)"
         )
-    if parts:
-        con.execute(f"INSERT INTO {table.name} {' UNION ALL '.join(parts)}")
+    con.execute(f"INSERT INTO {table.name} {' UNION ALL '.join(parts)}")
     return int(con.execute(f"SELECT count(*) FROM {table.name}").fetchall()[0][0])
 
 
@@ -87,27 +95,31 @@ def _retrying(action: Callable[[], T], attempts: int = 5) -> T:
     return action()
 
 
-def _describe_study(con: duckdb.DuckDBPyConnection, design: StudyDesign) -> None:
-    windows = {
-        "washout": design.washout,
-        "training": design.training,
-        "validation": design.validation,
-        "calibration": design.calibration,
-        "holdout": design.holdout,
-        "bridge_baseline": design.bridge_baseline,
-        "bridge_target": design.bridge_target,
-    }
+def _describe_weeks(con: duckdb.DuckDBPyConnection, project: Project) -> None:
+    timeline = project.timeline()
+    dates = tuple(getattr(timeline, field.name) for field in fields(Timeline))
+    studies, windows = [], []
+    try:
+        study = project.study()
+    except HistoryTooShort:
+        windows.append(("washout", timeline.washout))
+    else:
+        studies.append((*dates, study.training_weeks, study.holdout_weeks))
+        names = "washout training validation calibration holdout bridge_baseline bridge_target"
+        windows += [(name, getattr(study, name)) for name in names.split()]
     for table, rows in (
-        (STUDY, [astuple(design)]),
-        (STUDY_WINDOW, [(name, w.first, w.last, len(w)) for name, w in windows.items() if len(w)]),
+        (TIMELINE, [dates]),
+        (STUDY, studies),
+        (STUDY_WINDOW, [(name, w.first, w.last, len(w)) for name, w in windows if len(w)]),
     ):
         _create(con, table)
-        con.executemany(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(table.columns))})", rows)
+        if rows:
+            con.executemany(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(table.columns))})", rows)
 
 
 def _view(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> None:
     """The largest tables stay in the lake: copying them would be most of the work of publishing."""
-    con.execute(f"CREATE VIEW {table.name} AS FROM {project.lake.glob(table.name)}")
+    con.execute(f"CREATE VIEW {table.name} AS FROM {project.lake.relation(table)}")
     meaning = f"{table.meaning} Read from the lake as it is now, not from the snapshot."
     con.execute(f"COMMENT ON VIEW {table.name} IS {literal(meaning)}")
     _comment_columns(con, table.name, table.meanings)

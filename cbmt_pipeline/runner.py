@@ -28,7 +28,7 @@ from cbmt_pipeline.partitions import FIRM_PARTITIONS
 from cbmt_pipeline.progress import News
 from cbmt_pipeline.project import Project
 
-__all__ = ["RunOutcome", "bury_dead_runs", "run_assets", "run_firms"]
+__all__ = ["RunOutcome", "Workers", "fail_orphaned_runs", "run_assets", "run_firms"]
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 DEATHS = 3
@@ -52,10 +52,40 @@ class RunOutcome:
     """What checks found without refusing the firm."""
 
 
-def run_assets(project: Project, assets: Sequence[str]) -> RunOutcome:
+class Workers:
+    """Worker processes that are started when first needed and serve one stage after another."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._pool: ProcessPoolExecutor | None = None
+        self.news: Any = None
+
+    def open(self) -> ProcessPoolExecutor:
+        if self._pool is None:
+            context = multiprocessing.get_context("spawn")
+            self.news = context.Queue()
+            self._pool = ProcessPoolExecutor(
+                self.count, mp_context=context, initializer=_begin, initargs=(self.news,)
+            )
+        return self._pool
+
+    def close(self, *, cancel: bool = False) -> None:
+        """Let go of the processes; the next `open` starts new ones."""
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=cancel)
+            self._pool = None
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def run_assets(project: Project, assets: Sequence[str], config: dict[str, Any] | None = None) -> RunOutcome:
     """Materialise unpartitioned assets in one run in this process."""
-    bury_dead_runs(project)
-    outcome = _execute(project.root, tuple(assets), (), {})
+    fail_orphaned_runs(project)
+    outcome = _execute(project.root, tuple(assets), (), config or {})
     return outcome if outcome.success else replace(outcome, failure=f"{', '.join(assets)}: {outcome.failure}")
 
 
@@ -64,24 +94,25 @@ def run_firms(
     assets: Sequence[str],
     slugs: Sequence[str],
     *,
-    workers: int,
+    pool: Workers,
     batch: int,
     on_batch: Callable[[RunOutcome], None],
     on_news: Callable[[News], None] | None = None,
     config: Callable[[str], dict[str, Any]] | None = None,
 ) -> list[RunOutcome]:
-    """Materialise firm-partitioned assets for the given firms, `batch` firms a run, `workers` at a time.
+    """Materialise firm-partitioned assets for the given firms, `batch` firms a run, as many runs at a time as `pool`
+    has workers.
 
     `config(firm)` gives the run configuration of the run that begins with that firm. A worker process that
     dies (for want of memory, say) takes its pool with it; what was not done goes to a new pool.
     """
-    bury_dead_runs(project)
+    fail_orphaned_runs(project)
     with open_instance(project) as instance:
         known = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
         instance.add_dynamic_partitions(FIRM_PARTITIONS, [slug for slug in slugs if slug not in set(known)])
         keys = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
     # Batches small enough that every worker has something to do.
-    size = max(1, min(batch, -(-len(slugs) // workers)))
+    size = max(1, min(batch, -(-len(slugs) // pool.count)))
     waiting = [tuple(keys) for keys in contiguous_batches(keys, list(slugs), size)]
     deaths: Counter[Batch] = Counter()
     outcomes = []
@@ -94,14 +125,15 @@ def run_firms(
                 on_news(news)
 
         lost = []
-        for done, outcome in _pool(project.root, tuple(assets), waiting, workers, hear, config):
+        for done, outcome in _outcomes(project.root, tuple(assets), waiting, pool, hear, config):
             if outcome is None:
                 lost.append(done)
                 continue
             outcomes.append(outcome)
             on_batch(outcome)
         if lost:
-            bury_dead_runs(project)
+            pool.close()
+            fail_orphaned_runs(project)
         # Without news of any, each of them may be the one that its process died over.
         deaths.update([b for b in lost if b[0] in begun] or lost)
         waiting = [b for b in lost if deaths[b] < DEATHS]
@@ -113,40 +145,36 @@ def run_firms(
     return outcomes
 
 
-def _pool(
+def _outcomes(
     root: Path,
     assets: tuple[str, ...],
     batches: Sequence[Batch],
-    workers: int,
+    pool: Workers,
     hear: Callable[[News], None],
     config: Callable[[str], dict[str, Any]] | None,
 ) -> Iterator[tuple[Batch, RunOutcome | None]]:
     """Each batch with its outcome, as they end; None where the pool broke first."""
-    context = multiprocessing.get_context("spawn")
-    news = context.Queue()
-    with ProcessPoolExecutor(
-        min(workers, len(batches)), mp_context=context, initializer=_begin, initargs=(news,)
-    ) as pool:
-        futures: dict[Future[RunOutcome], Batch] = {
-            pool.submit(_execute, root, assets, batch, config(batch[0]) if config else {}): batch
-            for batch in batches
-        }
-        pending = set(futures)
-        try:
-            while pending:
-                ended, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
-                while True:
-                    try:
-                        hear(news.get_nowait())
-                    except queue.Empty:
-                        break
-                for future in ended:
-                    broken = isinstance(future.exception(), BrokenProcessPool)
-                    yield futures[future], None if broken else future.result()
-        except BaseException:
-            # Stopped by hand: nothing more is begun, and what is under way is stopped too, or ends.
-            pool.shutdown(cancel_futures=True)
-            raise
+    executor = pool.open()
+    futures: dict[Future[RunOutcome], Batch] = {
+        executor.submit(_execute, root, assets, batch, config(batch[0]) if config else {}): batch
+        for batch in batches
+    }
+    pending = set(futures)
+    try:
+        while pending:
+            ended, pending = wait(pending, timeout=0.5, return_when=FIRST_COMPLETED)
+            while True:
+                try:
+                    hear(pool.news.get_nowait())
+                except queue.Empty:
+                    break
+            for future in ended:
+                broken = isinstance(future.exception(), BrokenProcessPool)
+                yield futures[future], None if broken else future.result()
+    except BaseException:
+        # Stopped by hand: nothing more is begun, and what is under way is stopped too, or ends.
+        pool.close(cancel=True)
+        raise
 
 
 def _begin(news: Any) -> None:
@@ -214,7 +242,7 @@ def _why(event: dg.DagsterEvent) -> str:
     return error.message.strip() if error else "for an unknown reason"
 
 
-def bury_dead_runs(project: Project) -> None:
+def fail_orphaned_runs(project: Project) -> None:
     """Runs of a killed `cbmt run` would look under way for ever, and take the place of others in the queue: nobody
     else watches over them."""
     with open_instance(project) as instance:

@@ -166,7 +166,7 @@ def test_a_table_of_another_study_is_refused(con):
     design = small_design(0)
     frame = one_customer(con, design)
     for other in (small_design(0, study=9), small_design(13), small_design(0, study=7)):
-        with pytest.raises(BadFirmData, match=r"the study's are .* make its tables again"):
+        with pytest.raises(BadFirmData, match=r"the project's are .* make its tables again"):
             FirmPanel.from_cohort_week("F", frame, other)
 
 

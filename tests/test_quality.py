@@ -82,7 +82,7 @@ BROKEN = {
         (order("week = week + 7"), "every order lies in its week", "1"),
         (
             order("ordered_at = TIMESTAMP '2010-01-05', week = DATE '2010-01-03'"),
-            "every order lies in the study's dates",
+            "every order lies in the project's dates",
             "1",
         ),
         (f"DELETE FROM transactions {ORDER}", "rows in = rows used + rows quarantined", "1"),
@@ -96,7 +96,11 @@ BROKEN = {
             "every cohort has every week since its birth",
             "6 of 43 rows",
         ),
-        (cohort(f"week = DATE '{STUDY.last + WEEK}'"), "every week is a week of the study", "1 of 44 rows"),
+        (
+            cohort(f"week = DATE '{STUDY.last + WEEK}'"),
+            "every week is a week after the washout",
+            "1 of 44 rows",
+        ),
         (cohort("cohort_size = 0"), "a cohort has members", ""),
         (cohort("repeat_orders = -1"), "no count of repeat orders is negative", ""),
         (cohort("repeat_sales = -1"), "repeat sales are not negative", ""),
@@ -111,7 +115,7 @@ BROKEN = {
         ("ALTER TABLE cohort_week ADD COLUMN note VARCHAR", COLUMNS, "note is not declared"),
     ],
     "firm_week": [
-        (f"DELETE FROM firm_week {IN_WEEK}", "it has the study's 8 weeks", "found 7"),
+        (f"DELETE FROM firm_week {IN_WEEK}", "it has the 8 weeks after the washout", "found 7"),
         (firm("week = week + 7"), "each week stands once", f"week {WEEK_3 + WEEK}"),
         (firm("acquired = -1"), "no count of new customers is negative", ""),
         (firm("orders = orders + 1"), "its orders are those of the transactions", ""),

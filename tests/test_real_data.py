@@ -64,7 +64,7 @@ def test_the_web_shop_keeps_every_order_and_penny(tmp_path):
         assert con.execute(f"SELECT count(*), {CENTS} FROM transactions").fetchall()[0] == in_file(file)
         make_cohort_week(con, unit, "transactions", design)
         make_firm_week(con, unit, "cohort_week", design)
-        study = f"order_ts >= DATE '{design.study.first}' AND order_ts < DATE '{design.study.last_day}' + 1"
+        study = f"order_ts >= DATE '{design.panel.first}' AND order_ts < DATE '{design.panel.last_day}' + 1"
         total = con.execute(
             "SELECT sum(orders), CAST(round(sum(sales) * 100) AS BIGINT) FROM firm_week"
         ).fetchall()
@@ -73,7 +73,7 @@ def test_the_web_shop_keeps_every_order_and_penny(tmp_path):
         assert panel.S.sum() * 100 == pytest.approx(in_file(file, study)[1])
         assert panel.customers.start[-1] == in_file(file, study)[0]
         in_study = duckdb.sql(
-            f"SELECT count(DISTINCT customer_id) FROM {file} WHERE order_ts < DATE '{design.study.last_day}' + 1"
+            f"SELECT count(DISTINCT customer_id) FROM {file} WHERE order_ts < DATE '{design.panel.last_day}' + 1"
         ).fetchall()[0][0]
         assert panel.size.sum() == in_study
 

@@ -31,6 +31,10 @@ class ModelEntry:
     """`module:Class` below `cbmt_core.models`; the class is called with `options`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     in_paper: bool = True
+    version: str = "1"
+    """Raised with whatever changes its forecasts, so that stored ones are made again."""
+    customers: bool = False
+    """Whether it reads the order weeks of single customers."""
 
     def __post_init__(self) -> None:
         if self.family not in FAMILIES:
@@ -52,10 +56,30 @@ _ENTRIES: tuple[ModelEntry, ...] = (
     ModelEntry("ssw_v3", "classical", "ssw:Ssw", {"version": 3}),
     ModelEntry("rf", "tree", "trees:TreeForecaster", {"learner": "rf"}),
     ModelEntry("xgb", "tree", "trees:TreeForecaster", {"learner": "xgb"}),
-    ModelEntry("wg_pnbd_fp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": True, "covariates": False}),
-    ModelEntry("wg_pnbd_pp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": False, "covariates": False}),
-    ModelEntry("wg_pnbd_e_fp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": True, "covariates": True}),
-    ModelEntry("wg_pnbd_e_pp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": False, "covariates": True}),
+    ModelEntry(
+        "wg_pnbd_fp", "probabilistic", "wg_pnbd:WgPnbd", {"pooled": True, "covariates": False}, customers=True
+    ),
+    ModelEntry(
+        "wg_pnbd_pp",
+        "probabilistic",
+        "wg_pnbd:WgPnbd",
+        {"pooled": False, "covariates": False},
+        customers=True,
+    ),
+    ModelEntry(
+        "wg_pnbd_e_fp",
+        "probabilistic",
+        "wg_pnbd:WgPnbd",
+        {"pooled": True, "covariates": True},
+        customers=True,
+    ),
+    ModelEntry(
+        "wg_pnbd_e_pp",
+        "probabilistic",
+        "wg_pnbd:WgPnbd",
+        {"pooled": False, "covariates": True},
+        customers=True,
+    ),
     ModelEntry("cbmt", "neural", "neural:NeuralForecaster", {"family": "cbmt"}),
     ModelEntry("joint", "neural", "neural:NeuralForecaster", {"family": "joint"}),
     ModelEntry("single_task", "neural", "neural:NeuralForecaster", {"family": "single_task"}),

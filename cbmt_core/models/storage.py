@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from importlib import import_module
 from pathlib import Path
 
@@ -12,20 +13,34 @@ from safetensors.numpy import load_file, save_file
 from cbmt_core import atomic
 from cbmt_core.models.contract import FittedForecaster, State
 
-__all__ = ["load", "save"]
+__all__ = ["load", "save", "stage"]
 
 
 def save(fitted: FittedForecaster, folder: Path | str) -> None:
     """Write a fitted model into `folder` (made if missing), in the place of one that was there.
 
-    `model.json` comes last and goes first: with it the arrays beside it are whole and its own.
+    `model.json` is deleted before and written last: where it is, the arrays beside it are its own.
     """
-    folder, state = Path(folder), fitted.state()
+    folder = Path(folder)
     (folder / "model.json").unlink(missing_ok=True)
+    for target, temporary in stage(fitted, folder).items():
+        atomic.fsync(temporary)
+        os.replace(temporary, target)
+    atomic.fsync(folder)
+
+
+def stage(fitted: FittedForecaster, folder: Path) -> dict[Path, Path]:
+    """Write a fitted model's files under temporary names in `folder`: final path -> temporary path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    state = fitted.state()
+    staged = {
+        path: atomic.temporary_name(path) for path in (folder / "arrays.safetensors", folder / "model.json")
+    }
+    arrays, model = staged.values()
+    save_file({k: np.ascontiguousarray(v) for k, v in state.arrays.items()}, arrays)
     header = {"class": _class_name(fitted), "values": state.values}
-    with atomic.replacing(folder / "arrays.safetensors") as target:
-        save_file({k: np.ascontiguousarray(v) for k, v in state.arrays.items()}, target)
-    atomic.write_text(folder / "model.json", json.dumps(header, indent=1))
+    model.write_text(json.dumps(header, indent=1), encoding="utf-8")
+    return staged
 
 
 def load(folder: Path | str) -> FittedForecaster:

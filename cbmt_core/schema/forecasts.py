@@ -105,30 +105,17 @@ MODEL_TABLES = (
         partitioned=False,
     ),
     Table(
-        "weekly_series",
-        "What cbmt_plus learns from: logs of the drivers without their cohorts' ageing, and of sales.",
-        ("firm", "series", "week"),
+        "path_prior",
+        "How weekly series of firms move, learned from many firms: the prior of cbmt_plus.",
+        ("origin", "scope", "series", "parameter", "part"),
         (
-            FIRM,
+            Column("origin", "DATE", "last week it was learned from"),
+            Column("scope", "VARCHAR", "drivers or sales: the series that are forecast together"),
             Column(
                 "series",
                 "VARCHAR",
-                "acquisition; repeat or aov: repeat orders or sales relative to what the cohorts' tenure and level "
-                "let expect; sales",
-            ),
-            WEEK,
-            Column("value", "DOUBLE", "log of the series, half an order added"),
-            Column("noise", "DOUBLE", "variance of `value` that comes of counting few orders alone"),
-        ),
-    ),
-    Table(
-        "path_prior",
-        "How weekly series of firms move, learned from weekly_series over all firms: the prior of cbmt_plus.",
-        ("scope", "series", "parameter", "part"),
-        (
-            Column("scope", "VARCHAR", "drivers or sales: the series that are forecast together"),
-            Column(
-                "series", "VARCHAR", "as in weekly_series; empty for what the scope's series have in common"
+                "acquisition, repeat or aov (relative to what the cohorts' age lets expect), or sales; empty for what "
+                "the scope's series have in common",
             ),
             Column(
                 "parameter",

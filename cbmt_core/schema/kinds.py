@@ -53,6 +53,11 @@ class Table:
     def meanings(self) -> dict[str, str]:
         return {column.name: column.meaning for column in self.columns}
 
+    def empty(self) -> str:
+        """The SQL relation with these columns and no rows."""
+        columns = ", ".join(f'CAST(NULL AS {c.type}) AS "{c.name}"' for c in self.columns)
+        return f"(SELECT {columns} WHERE false)"
+
     def select(self) -> str:
         """SQL select list that puts the columns in order and in their declared types."""
         return ", ".join(f'CAST("{c.name}" AS {c.type}) AS "{c.name}"' for c in self.columns)

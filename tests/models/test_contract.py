@@ -21,14 +21,13 @@ from cbmt_core.models.contract import SalesForecast
 from cbmt_core.models.storage import load, save
 from cbmt_core.panel import FirmPanel
 
-SLOW_FAMILIES = frozenset({"tree", "neural", "direct", "plus"})
+SLOW_FAMILIES = frozenset({"tree", "neural", "direct"})
 """Families whose contract test takes more than a few seconds a model."""
 
 CHEAP_OPTIONS: dict[str, dict[str, Any]] = {
     "tree": {"trials": 2},
     "neural": {"profile": "smoke"},
     "direct": {"profile": "smoke"},
-    "plus": {"profile": "smoke"},
 }
 """Options by family that make a fit small enough for a test; the promises do not depend on them."""
 

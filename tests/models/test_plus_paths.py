@@ -1,4 +1,4 @@
-"""Paths of weekly series: closed-form Bayes, priors that firms learn together, and what they must not depend on."""
+"""Paths of weekly series: closed-form Bayes, priors learned across firms, and what they must not depend on."""
 
 from __future__ import annotations
 
@@ -17,30 +17,25 @@ from panels import calibration, ordinary
 from cbmt_core.errors import BadFirmData
 from cbmt_core.models import build
 from cbmt_core.models.plus import PathPriors, learn_priors, weekly_series
-from cbmt_core.models.plus import paths as paths_module
-from cbmt_core.models.plus.paths import (
+from cbmt_core.models.plus import prior as prior_module
+from cbmt_core.models.plus.likelihood import (
+    COMPONENTS,
     LEVEL_VARIANCE,
-    REACH,
-    FittedPaths,
-    _Common,
-    _covariance,
-    _Time,
-    fit_paths,
-    learn_prior,
+    SCALED,
+    Weeks,
+    _NegativeLogDensity,
 )
-from cbmt_core.models.plus.prior import MOVES, RANDOM, PathPrior, regressor_names, regressors
-from cbmt_core.models.plus.series import (
-    GROUPS,
-    WeeklySeries,
-    _counting_variance,
-    series_from_frame,
-    series_of,
-)
+from cbmt_core.models.plus.likelihood import covariance as covariance_of
+from cbmt_core.models.plus.paths import REACH, FittedPaths, fit_paths
+from cbmt_core.models.plus.prior import PathPrior
+from cbmt_core.models.plus.regressors import regressor_names, regressors
+from cbmt_core.models.plus.series import WeeklySeries, _counting_variance, series_from_frame, series_of
 from cbmt_core.panel import FirmPanel
 
 Floats = npt.NDArray[np.float64]
 
 FIRST, WEEKS, AHEAD = date(2017, 1, 1), 60, 12
+D = 3
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +46,9 @@ def seen() -> FirmPanel:
 def covariance(prior: PathPrior, weeks: int, middle: float, scale: Floats, together: float) -> Floats:
     """[D weeks, D weeks] by plain loops over what the prior says."""
     x = regressors(FIRST, weeks, prior.country) * prior.weight
-    D = prior.sd.shape[1]
 
-    def kernel(move: str, s: int, t: int) -> float:
-        match move:
+    def kernel(component: str, s: int, t: int) -> float:
+        match component:
             case "trend":
                 return (s - middle) * (t - middle) / 52**2
             case "calendar":
@@ -62,12 +56,13 @@ def covariance(prior: PathPrior, weeks: int, middle: float, scale: Floats, toget
             case "walk":
                 return min(s, t) + 1.0
             case _:
-                return float(np.exp(-abs(s - t) / prior.memory[0 if move == "slow" else 1]))
+                return float(np.exp(-abs(s - t) / prior.memory[0 if component == "slow" else 1]))
 
+    D = prior.sd.shape[1]
     made = np.zeros((D, weeks, D, weeks))
-    for k, move in enumerate(MOVES):
-        between = np.array([[kernel(move, s, t) for t in range(weeks)] for s in range(weeks)])
-        sd = prior.sd[k] * (scale if RANDOM[k] else 1.0)
+    for k, component in enumerate(COMPONENTS):
+        between = np.array([[kernel(component, s, t) for t in range(weeks)] for s in range(weeks)])
+        sd = prior.sd[k] * (scale if SCALED[k] else 1.0)
         for a in range(D):
             for b in range(D):
                 share = 1.0 if a == b else together * prior.shared[k, a] * prior.shared[k, b]
@@ -89,11 +84,11 @@ def drawn(
 
 
 def test_a_path_is_the_conditional_expectation_given_the_weeks_seen() -> None:
-    prior = PathPrior.usual("drivers", "US")
+    prior = PathPrior.default("drivers", "US")
     prior.mean[:] = np.random.default_rng(0).normal(0, 0.01, prior.mean.shape)
     series = drawn(prior, np.random.default_rng(1), "firm", 0.6)
     fitted = fit_paths(series, prior)
-    D, total = 3, WEEKS + AHEAD
+    total = WEEKS + AHEAD
     square = covariance(prior, total, WEEKS / 2, fitted.scale, fitted.comovement).reshape(D, total, D, total)
     known = square[:, :WEEKS, :, :WEEKS].reshape(D * WEEKS, D * WEEKS)
     white = ((fitted.scale * prior.sd[-1]) ** 2)[:, None] + series.noise
@@ -117,62 +112,60 @@ def test_a_path_is_the_conditional_expectation_given_the_weeks_seen() -> None:
     scale=st.lists(st.floats(0.1, 10), min_size=3, max_size=3),
 )
 def test_any_prior_is_a_covariance(together: float, shared: list[float], scale: list[float]) -> None:
-    prior = PathPrior.usual("drivers", "US")
+    prior = PathPrior.default("drivers", "US")
     prior.shared[:] = np.reshape(shared, (5, 3))
-    common, time = _Common.of(prior), _Time.of(FIRST, 8, 0, "US")
+    common, weeks = prior.hyperparameters(), Weeks.of(FIRST, 8, 0, "US")
     given_firm = torch.tensor([scale], dtype=torch.float64), torch.tensor([together], dtype=torch.float64)
-    square = _covariance(time.kernels(common), common, *given_firm).reshape(24, 24).numpy()
+    square = covariance_of(weeks.kernels(common), common, *given_firm).reshape(24, 24).numpy()
     np.testing.assert_allclose(square, covariance(prior, 8, 4.0, np.array(scale), together), rtol=1e-9)
     assert np.linalg.eigvalsh(square).min() > -1e-9 * np.trace(square)
 
 
 @pytest.mark.slow
-def test_firms_teach_how_restless_and_how_seasonal_their_series_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths_module, "LEARNING_STEPS", 60)
-    usual = PathPrior.usual("sales", "US")
-    truth = PathPrior.usual("sales", "US")
+def test_spread_and_season_are_learned_from_firms() -> None:
+    default = PathPrior.default("sales", "US")
+    truth = PathPrior.default("sales", "US")
     truth.sd[:] *= np.array([1.0, 2.5, 0.4, 1.0, 0.4, 1.0])[:, None]
     rng = np.random.default_rng(3)
     firms = [drawn(truth, rng, f"firm {k}", 0.0, weeks=110) for k in range(24)]
-    learned = learn_prior(firms, usual)
-    moved = learned.sd / usual.sd
-    calendar = moved[1] * np.exp(np.log(learned.weight / usual.weight).mean())
+    learned = PathPrior.learned(firms, "sales", "US")
+    ratio = learned.sd[:, 0] / default.sd[:, 0]
+    calendar = ratio[1] * np.exp(np.log(learned.weight / default.weight).mean())
     assert calendar > 1.5
-    assert moved[2] < 0.7
-    assert moved[4] < 0.6
+    assert ratio[2] < 0.8
+    assert ratio[4] < 0.6
     assert learned.firms == 24
 
 
 @pytest.mark.slow
-def test_a_learned_prior_forecasts_better_than_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Firms that all have a strong holiday nobody told of beforehand, too few weeks each to learn it alone."""
-    monkeypatch.setattr(paths_module, "LEARNING_STEPS", 60)
-    usual = PathPrior.usual("sales", "US")
+def test_learned_priors_forecast_better_than_the_default() -> None:
+    """Firms that all have a strong holiday the default does not know, too few weeks each to learn it alone."""
+    default = PathPrior.default("sales", "US")
     holiday = regressor_names("US").index("Christmas Day")
     rng = np.random.default_rng(5)
     weeks, seen_weeks = 104, 80
     firms = []
     for k in range(20):
-        one = drawn(usual, rng, f"firm {k}", 0.0, weeks=weeks)
+        one = drawn(default, rng, f"firm {k}", 0.0, weeks=weeks)
         lift = 0.8 * regressors(FIRST, weeks, "US")[:, holiday]
         firms.append(WeeklySeries(one.firm, FIRST, "US", one.value + lift, one.noise))
     past = [
         WeeklySeries(f.firm, FIRST, "US", f.value[:, :seen_weeks], f.noise[:, :seen_weeks]) for f in firms
     ]
-    learned = learn_prior(past, usual)
+    learned = PathPrior.learned(past, "sales", "US")
 
     def error(prior: PathPrior) -> float:
         """In the week of the next holiday, the last one."""
-        told = [fit_paths(one, prior).forecast(weeks - seen_weeks)[0, -1] for one in past]
-        return float(np.mean([abs(t - f.value[0, -1]) for t, f in zip(told, firms, strict=True)]))
+        said = [fit_paths(one, prior).forecast(weeks - seen_weeks)[:, -1] for one in past]
+        return float(np.mean([abs(s - f.value[:, -1]) for s, f in zip(said, firms, strict=True)]))
 
-    assert error(learned) < 0.7 * error(usual)
-    christmas = regressors(FIRST, 53, "US")[51] @ learned.mean[1:, 0]
-    assert christmas > 0.4
+    assert error(learned) < 0.7 * error(default)
+    christmas = regressors(FIRST, 53, "US")[51] @ learned.mean[1:]
+    assert christmas.min() > 0.4
 
 
 def test_series_that_move_together_are_told_from_those_that_do_not() -> None:
-    prior, rng = PathPrior.usual("drivers", "US"), np.random.default_rng(7)
+    prior, rng = PathPrior.default("drivers", "US"), np.random.default_rng(7)
 
     def comovement(together: float) -> float:
         return float(
@@ -185,7 +178,7 @@ def test_series_that_move_together_are_told_from_those_that_do_not() -> None:
 def test_a_prior_does_not_depend_on_the_order_of_firms_or_rows(
     seen: FirmPanel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(paths_module, "LEARNING_STEPS", 3)
+    monkeypatch.setattr(prior_module, "LEARNING_STEPS", 3)
     one = weekly_series(seen, seed=1)
     frame = pd.concat(
         [one.assign(firm=name, value=one["value"] + 0.1 * k) for k, name in enumerate("abcdefghij")]
@@ -195,37 +188,53 @@ def test_a_prior_does_not_depend_on_the_order_of_firms_or_rows(
     pd.testing.assert_frame_equal(learned.frame(), shuffled.frame())
     series = series_from_frame(frame, "drivers", "US")
     random.Random(1).shuffle(series)
-    again = learn_prior(series, PathPrior.usual("drivers", "US"))
-    np.testing.assert_array_equal(again.sd, learned.groups["drivers"].sd)
+    np.testing.assert_array_equal(PathPrior.learned(series, "drivers", "US").sd, learned.groups["drivers"].sd)
     assert learned.firms == 10
 
 
-def test_priors_survive_a_table(seen: FirmPanel) -> None:
-    usual = PathPriors({group: PathPrior.usual(group, "US") for group in GROUPS})
-    back = PathPriors.from_frame(usual.frame().sample(frac=1.0, random_state=2), "US")
-    for group in GROUPS:
+def test_priors_survive_a_table() -> None:
+    default = PathPriors.default("US")
+    back = PathPriors.from_frame(default.frame().sample(frac=1.0, random_state=2), "US")
+    for group, prior in default.groups.items():
         for field in ("sd", "shared", "memory", "weight", "mean"):
-            np.testing.assert_array_equal(
-                getattr(back.groups[group], field), getattr(usual.groups[group], field)
-            )
+            np.testing.assert_array_equal(getattr(back.groups[group], field), getattr(prior, field))
     assert back.firms == 0
-    assert (
-        len(learn_priors(pd.DataFrame(columns=["firm", "series", "week", "value", "noise"]), "US").groups)
-        == 2
+    empty = learn_priors(pd.DataFrame(columns=["firm", "series", "week", "value", "noise"]), "US")
+    np.testing.assert_array_equal(empty.groups["drivers"].sd, default.groups["drivers"].sd)
+
+
+def test_the_gradient_of_the_density_is_that_of_differences() -> None:
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(2, 5, 5))
+    square = torch.from_numpy(root @ root.transpose(0, 2, 1) + np.eye(5)).requires_grad_()
+    residual = torch.from_numpy(rng.normal(size=(2, 5, 1))).requires_grad_()
+
+    def density(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        symmetric = 0.5 * (a + a.mT)
+        return _NegativeLogDensity.apply(symmetric, b)  # type: ignore[no-any-return, no-untyped-call]
+
+    assert torch.autograd.gradcheck(density, (square, residual))
+    expected = -torch.distributions.MultivariateNormal(torch.zeros(5).double(), square).log_prob(
+        residual[..., 0]
+    )
+    constant = 2 * 0.5 * 5 * np.log(2 * np.pi)
+    assert float(density(square, residual).detach()) == pytest.approx(
+        float(expected.sum().detach()) - constant
     )
 
 
 def test_firms_with_hardly_an_order_a_week_do_not_teach(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(paths_module, "LEARNING_STEPS", 2)
-    prior, rng = PathPrior.usual("sales", "US"), np.random.default_rng(0)
+    monkeypatch.setattr(prior_module, "LEARNING_STEPS", 2)
+    prior, rng = PathPrior.default("drivers", "US"), np.random.default_rng(0)
     clear = [drawn(prior, rng, f"clear {k}", 0.0) for k in range(3)]
     noisy = [
-        WeeklySeries(f"noisy {k}", FIRST, "US", rng.normal(size=(1, WEEKS)), np.full((1, WEEKS), 0.6))
+        WeeklySeries(f"noisy {k}", FIRST, "US", rng.normal(size=(D, WEEKS)), np.full((D, WEEKS), 0.6))
         for k in range(3)
     ]
-    assert learn_prior([*clear, *noisy], prior).firms == 3
-    np.testing.assert_array_equal(learn_prior([*noisy, *clear], prior).sd, learn_prior(clear, prior).sd)
-    assert learn_prior(noisy, prior).firms == 3
+    assert PathPrior.learned([*clear, *noisy], "drivers", "US").firms == 3
+    mixed, expected = (PathPrior.learned(some, "drivers", "US").sd for some in ([*noisy, *clear], clear))
+    np.testing.assert_array_equal(mixed, expected)
+    assert PathPrior.learned(noisy, "drivers", "US").firms == 3
 
 
 def test_noise_of_a_count_is_that_of_drawn_counts() -> None:
@@ -236,10 +245,10 @@ def test_noise_of_a_count_is_that_of_drawn_counts() -> None:
 
 
 def test_firms_of_different_weeks_are_refused() -> None:
-    prior, rng = PathPrior.usual("sales", "US"), np.random.default_rng(0)
+    prior, rng = PathPrior.default("drivers", "US"), np.random.default_rng(0)
     some = [drawn(prior, rng, "a", 0.0), drawn(prior, rng, "b", 0.0, weeks=WEEKS - 1)]
     with pytest.raises(BadFirmData, match=f"{WEEKS - 1} weeks from 2017-01-01|{WEEKS} weeks from 2017-01-01"):
-        learn_prior(some, prior)
+        PathPrior.learned(some, "drivers", "US")
 
 
 def test_series_are_what_is_left_of_the_drivers(seen: FirmPanel) -> None:
@@ -278,15 +287,16 @@ def test_cohorts_alone_are_the_forecast_without_its_weeks(seen: FirmPanel) -> No
 
 @pytest.mark.parametrize("value", [-0.7, 3.0])
 def test_a_series_that_never_moved_stays_where_it_is(value: float) -> None:
-    still = WeeklySeries("firm", FIRST, "US", np.full((1, WEEKS), value), np.full((1, WEEKS), 0.01))
+    still = WeeklySeries("firm", FIRST, "US", np.full((D, WEEKS), value), np.full((D, WEEKS), 0.01))
     np.testing.assert_allclose(
-        fit_paths(still, PathPrior.usual("sales", "US")).forecast(40), value, atol=1e-6
+        fit_paths(still, PathPrior.default("drivers", "US")).forecast(40), value, atol=1e-6
     )
 
 
 def test_a_path_stays_within_reach_of_what_was_seen() -> None:
-    steep = WeeklySeries("firm", FIRST, "US", np.linspace(0, 9, WEEKS)[None], np.full((1, WEEKS), 1e-4))
-    ahead = fit_paths(steep, PathPrior.usual("sales", "US")).forecast(400)
+    value = np.tile(np.linspace(0, 9, WEEKS), (D, 1))
+    steep = WeeklySeries("firm", FIRST, "US", value, np.full((D, WEEKS), 1e-4))
+    ahead = fit_paths(steep, PathPrior.default("drivers", "US")).forecast(400)
     assert ahead.max() <= 9 + REACH
     assert np.isfinite(ahead).all()
 

@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from cbmt_core.models.plus import PathPriors
-from cbmt_core.models.plus.prior import PathPrior
-from cbmt_core.models.plus.series import GROUPS
 from cbmt_core.report.prior_figures import priors_picture
 from cbmt_core.report.training_figures import learning_curves, tuning_history
 
@@ -56,9 +54,9 @@ def test_a_choice_without_a_curve_has_no_picture() -> None:
 
 
 def test_priors_fit_the_dialog() -> None:
-    usual = PathPriors({group: PathPrior.usual(group, "US") for group in GROUPS})
-    told = PathPriors.from_frame(usual.frame().assign(firms=3), "US")
-    told.groups["drivers"].mean[1:, 0] = 0.1
-    drawn, plain = (priors_picture(p, date(2018, 4, 1), "three firms") for p in (told, usual))
+    default = PathPriors.default("US")
+    learned = PathPriors.from_frame(default.frame().assign(firms=3), "US")
+    learned.groups["drivers"].mean[1:, 0] = 0.1
+    drawn, plain = (priors_picture(p, date(2018, 4, 1), "three firms") for p in (learned, default))
     assert size(drawn)[0] < 600
     assert drawn != plain

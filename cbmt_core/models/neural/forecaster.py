@@ -207,10 +207,12 @@ class NeuralForecaster:
     storage: str | Path | None = None
     """A journal file or database URL that keeps the search; without one it is kept in memory."""
     progress: Progress | None = field(default=None, compare=False)
+    chosen: FitRecord | None = field(default=None, compare=False)
+    """Settings found by an earlier search, to train with; without them a search is made."""
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedNeural:
         with one_thread():
-            return self.train(panel, self.choose(panel, seed), seed)
+            return self.train(panel, self.chosen or self.choose(panel, seed), seed)
 
     def choose(self, panel: FirmPanel, seed: int) -> FitRecord:
         """The settings to train with: the searches', or the default of a firm too young for one.

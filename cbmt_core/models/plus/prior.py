@@ -1,34 +1,27 @@
-"""PathPrior: how the weekly series of firms move, as far as firms have that in common."""
+"""PathPrior: what the weekly series of firms have in common, learned from many firms or from one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
-from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cbmt_core.calendar import calendar_of
-from cbmt_core.models.plus.series import GROUPS
-from cbmt_core.models.regression import season_waves
+from cbmt_core.errors import BadFirmData
+from cbmt_core.models.neural.training import one_thread
+from cbmt_core.models.plus.likelihood import COMPONENTS, Hyperparameters, batches, learn_common
+from cbmt_core.models.plus.regressors import BEFORE, WAVES, regressor_names
+from cbmt_core.models.plus.series import GROUPS, WeeklySeries
 
-__all__ = ["MOVES", "RANDOM", "PathPrior", "regressor_names", "regressors"]
+__all__ = ["PathPrior"]
 
 Floats = npt.NDArray[np.float64]
 
-MOVES = ("trend", "calendar", "slow", "walk", "brief")
-"""What a path is the sum of: a straight line; waves of the year and holidays; deviations that fade slowly; steps
-that stay; deviations that fade at once."""
-RANDOM = np.array([False, False, True, True, True])
-"""Which of them are larger in a restless firm."""
-WAVES = 4
-BEFORE = "week before "
-
-USUAL: dict[str, dict[str, tuple[float, ...]]] = {
+DEFAULT_SD: dict[str, dict[str, tuple[float, ...]]] = {
     "drivers": {
         "trend": (0.13, 0.04, 0.02),
         "calendar": (0.075, 0.06, 0.02),
@@ -46,74 +39,107 @@ USUAL: dict[str, dict[str, tuple[float, ...]]] = {
         "white": (0.02,),
     },
 }
-"""Standard deviations in log points (trend: a year's, walk: a week's) where no firm has told otherwise; rounded
-from simulated firms other than those of any reported comparison."""
-SHARED = (0.2, 0.9, 0.9, 0.9, 0.5)
-MEMORY = (40.0, 1.6)
+"""Standard deviation of each group's series in log points (trend: a year's, walk: a week's), rounded from simulated
+firms other than those of any reported comparison."""
+DEFAULT_SHARED = (0.2, 0.9, 0.9, 0.9, 0.5)
+DEFAULT_MEMORY = (40.0, 1.6)
 ARRAYS = ("sd", "shared", "memory", "weight", "mean")
-
-
-@lru_cache(maxsize=8)
-def regressors(first_week: date, weeks: int, country: str) -> Floats:
-    """[weeks, Q] what the calendar says of each week: waves, holidays, and whether one comes next week."""
-    calendar = calendar_of(first_week, weeks + 1, country)
-    waves = season_waves(calendar, WAVES)[:-1]
-    return np.column_stack([waves, calendar.holiday[:-1], calendar.holiday[1:]])
-
-
-def regressor_names(country: str) -> tuple[str, ...]:
-    waves = [f"{name} {k}" for k in range(1, WAVES + 1) for name in ("sine", "cosine")]
-    holidays = calendar_of(date(2017, 1, 1), 1, country).holiday_names
-    return (*waves, *holidays, *(BEFORE + name for name in holidays))
+MOST_FIRMS = 60
+"""Firms that a prior is learned from at most: more cost time and change little."""
+MOST_NOISE = 0.25
+"""Mean sampling variance of the series, that of about five orders a week, above which a firm does not teach."""
+LEARNING_STEPS = 60
 
 
 @dataclass(frozen=True, eq=False)
 class PathPrior:
-    """A Gaussian prior of the paths of D series of any firm of a country."""
+    """Gaussian prior of the paths of a firm's D series of a group, the same for all firms of a country."""
 
     group: str
     country: str
     sd: Floats
-    """[6, D] standard deviation of each move, and of white noise; of the calendar: of a regressor of weight 1."""
+    """[6, D] standard deviation of each component and of white noise; of the calendar: of a regressor of weight 1."""
     shared: Floats
-    """[5, D] how far a move goes with the other series of a firm where everything moves together; -1 to 1."""
+    """[5, D] share of a component that goes with the firm's other series at a co-movement of 1; -1 to 1."""
     memory: Floats
-    """[2] weeks over which slow and brief deviations fade."""
+    """[2] weeks over which slow and brief deviations fade by 1 / e."""
     weight: Floats
-    """[Q] size of each regressor's effects relative to the others'."""
+    """[Q] standard deviation of each regressor's effects relative to the others'."""
     mean: Floats
-    """[1 + Q, D] average over firms of the yearly trend, and of each regressor's effect."""
+    """[1 + Q, D] mean over firms of the yearly trend, and of each regressor's effect."""
     firms: int
-    """Firms it was learned from."""
+    """Firms it was learned from; 0: the default."""
 
     @classmethod
-    def usual(cls, group: str, country: str) -> Self:
-        """What is assumed before any firm has told."""
+    def default(cls, group: str, country: str) -> Self:
+        """The prior before any firm is seen."""
         names = regressor_names(country)
-        sd = np.array([USUAL[group][move] for move in (*MOVES, "white")])
+        sd = np.array([DEFAULT_SD[group][part] for part in (*COMPONENTS, "white")])
         waves = np.repeat(1.0 / np.arange(1, WAVES + 1) ** 2, 2)
         events = np.where([name.startswith(BEFORE) for name in names[2 * WAVES :]], 0.4, 1.0)
         return cls(
             group=group,
             country=country,
             sd=sd,
-            shared=np.repeat(np.array(SHARED)[:, None], sd.shape[1], axis=1),
-            memory=np.array(MEMORY),
+            shared=np.repeat(np.array(DEFAULT_SHARED)[:, None], sd.shape[1], axis=1),
+            memory=np.array(DEFAULT_MEMORY),
             weight=np.concatenate([waves, events]),
             mean=np.zeros((1 + len(names), sd.shape[1])),
             firms=0,
         )
 
+    @classmethod
+    def learned(
+        cls,
+        series: Sequence[WeeklySeries],
+        group: str,
+        country: str,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Self:
+        """The prior of highest posterior given the firms' series of a group; the default without any.
+
+        Of many firms a fixed choice of `MOST_FIRMS` is used; firms with few orders a week only where there are no
+        others. All of them must have the same weeks.
+        """
+        default = cls.default(group, country)
+        firms = [one for one in series if one.noise.mean() <= MOST_NOISE] or list(series)
+        firms = sorted(firms, key=lambda one: hashlib.sha256(one.firm.encode()).digest())[:MOST_FIRMS]
+        if not firms:
+            return default
+        for one in firms:
+            if (one.first_week, one.n_weeks) != (firms[0].first_week, firms[0].n_weeks):
+                raise BadFirmData(
+                    one.firm,
+                    f"its series has {one.n_weeks} weeks from {one.first_week}, that of {firms[0].firm!r} has "
+                    f"{firms[0].n_weeks} from {firms[0].first_week}: make the series of both again",
+                )
+        with one_thread():
+            common = default.hyperparameters()
+            taught = batches(firms, default.step_variance())
+            learn_common(taught, common, default.hyperparameters(), LEARNING_STEPS, progress)
+        return cls(group=group, country=country, **common.numbers(), firms=len(firms))
+
+    def hyperparameters(self) -> Hyperparameters:
+        sd = np.array([DEFAULT_SD[self.group][part] for part in ("trend", "calendar")])
+        unit = 3 * np.repeat(sd, [1, len(self.weight)], axis=0)
+        return Hyperparameters.of({name: getattr(self, name) for name in ARRAYS}, unit)
+
+    def step_variance(self) -> Floats:
+        """[D] variance of a week's random step at a scale of one."""
+        _, _, slow, walk, brief, white = self.sd**2
+        kept = np.exp(-1 / self.memory)
+        return np.asarray(walk + 2 * (slow * (1 - kept[0]) + brief * (1 - kept[1]) + white))
+
     def frame(self) -> pd.DataFrame:
         """One row for each number; `from_frame` reads it back."""
-        series, names = GROUPS[self.group], regressor_names(self.country)
+        names = regressor_names(self.country)
         rows: list[tuple[str, str, str, float]] = []
-        for d, one in enumerate(series):
-            rows += [(one, "sd", move, self.sd[k, d]) for k, move in enumerate((*MOVES, "white"))]
-            rows += [(one, "shared", move, self.shared[k, d]) for k, move in enumerate(MOVES)]
-            rows += [(one, "mean", name, self.mean[k, d]) for k, name in enumerate(("trend", *names))]
-        rows += [("", "memory", move, self.memory[k]) for k, move in enumerate(("slow", "brief"))]
-        rows += [("", "weight", name, self.weight[k]) for k, name in enumerate(names)]
+        for d, series in enumerate(GROUPS[self.group]):
+            rows += [(series, "sd", part, self.sd[k, d]) for k, part in enumerate((*COMPONENTS, "white"))]
+            rows += [(series, "shared", part, self.shared[k, d]) for k, part in enumerate(COMPONENTS)]
+            rows += [(series, "mean", part, self.mean[k, d]) for k, part in enumerate(("trend", *names))]
+        rows += [("", "memory", part, self.memory[k]) for k, part in enumerate(("slow", "brief"))]
+        rows += [("", "weight", part, self.weight[k]) for k, part in enumerate(names)]
         frame = pd.DataFrame(rows, columns=["series", "parameter", "part", "value"])
         frame.insert(0, "scope", self.group)
         return frame.assign(firms=self.firms)
@@ -122,19 +148,19 @@ class PathPrior:
     def from_frame(cls, frame: pd.DataFrame, group: str, country: str) -> Self:
         own = frame[frame["scope"] == group]
         keys = zip(own["series"], own["parameter"], own["part"], strict=True)
-        told = dict(zip(keys, own["value"].astype(float), strict=True))
-        series, names = GROUPS[group], regressor_names(country)
+        number = dict(zip(keys, own["value"].astype(float), strict=True))
+        names = regressor_names(country)
 
         def table(parameter: str, parts: tuple[str, ...]) -> Floats:
-            return np.array([[told[one, parameter, part] for one in series] for part in parts])
+            return np.array([[number[series, parameter, part] for series in GROUPS[group]] for part in parts])
 
         return cls(
             group=group,
             country=country,
-            sd=table("sd", (*MOVES, "white")),
-            shared=table("shared", MOVES),
-            memory=np.array([told["", "memory", move] for move in ("slow", "brief")]),
-            weight=np.array([told["", "weight", name] for name in names]),
+            sd=table("sd", (*COMPONENTS, "white")),
+            shared=table("shared", COMPONENTS),
+            memory=np.array([number["", "memory", part] for part in ("slow", "brief")]),
+            weight=np.array([number["", "weight", name] for name in names]),
             mean=table("mean", ("trend", *names)),
             firms=int(own["firms"].iloc[0]),
         )

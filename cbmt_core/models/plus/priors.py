@@ -1,4 +1,4 @@
-"""PathPriors: the priors of all groups of series, learned from the weeks of all firms."""
+"""PathPriors: the priors of all groups of series."""
 
 from __future__ import annotations
 
@@ -8,26 +8,31 @@ from typing import Self
 
 import pandas as pd
 
-from cbmt_core.models.plus.paths import learn_prior
-from cbmt_core.models.plus.prior import PathPrior
+from cbmt_core.models.plus.prior import MOST_NOISE, PathPrior
 from cbmt_core.models.plus.series import GROUPS, WeeklySeries, series_from_frame
 
-__all__ = ["PathPriors", "learn_priors"]
+__all__ = ["PathPriors", "is_clear", "learn_priors"]
 
 
 @dataclass(frozen=True, eq=False)
 class PathPriors:
+    """A prior for each group of series."""
+
     groups: dict[str, PathPrior]
 
     @classmethod
+    def default(cls, country: str) -> Self:
+        """The priors before any firm is seen."""
+        return cls({group: PathPrior.default(group, country) for group in GROUPS})
+
+    @classmethod
     def of_one(cls, series: Mapping[str, WeeklySeries], country: str) -> Self:
-        """Those of a firm by itself, from its series of each group: the usual ones, as far as it says otherwise."""
-        return cls(
-            {group: learn_prior([one], PathPrior.usual(group, country)) for group, one in series.items()}
-        )
+        """The priors learned from one firm's own series of each group."""
+        return cls({group: PathPrior.learned([one], group, country) for group, one in series.items()})
 
     @property
     def firms(self) -> int:
+        """Firms they were learned from; 0: the defaults."""
         return min(prior.firms for prior in self.groups.values())
 
     def frame(self) -> pd.DataFrame:
@@ -39,17 +44,29 @@ class PathPriors:
         return cls({group: PathPrior.from_frame(frame, group, country) for group in GROUPS})
 
 
+def is_clear(series: pd.DataFrame) -> bool:
+    """Whether a firm's `weekly_series` show its moves above the noise of counting few orders, in every group."""
+    means = [series.loc[series["series"].isin(names), "noise"].mean() for names in GROUPS.values()]
+    return bool(all(mean <= MOST_NOISE for mean in means))
+
+
 def learn_priors(
     series: pd.DataFrame, country: str, progress: Callable[[int, int], None] | None = None
 ) -> PathPriors:
-    """From the weekly series of any number of firms (`SERIES_COLUMNS`), in any order."""
-    made = {}
+    """The priors learned from the weekly series of any number of firms.
+
+    Args:
+        series: rows of `SERIES_COLUMNS`, in any order.
+        country: of the holiday calendar.
+        progress: called with the steps done and the steps to do.
+    """
+    groups = {}
     for k, group in enumerate(GROUPS):
 
-        def tell(step: int, steps: int, before: int = k) -> None:
+        def report(step: int, steps: int, before: int = k) -> None:
             if progress is not None:
                 progress(before * steps + step, len(GROUPS) * steps)
 
         firms = series_from_frame(series, group, country)
-        made[group] = learn_prior(firms, PathPrior.usual(group, country), tell)
-    return PathPriors(made)
+        groups[group] = PathPrior.learned(firms, group, country, report)
+    return PathPriors(groups)

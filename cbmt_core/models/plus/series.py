@@ -1,8 +1,8 @@
-"""The weekly series whose paths `cbmt_plus` forecasts: a firm's drivers without its cohorts' ageing, and its sales."""
+"""The weekly series that `cbmt_plus` forecasts: logs of drivers, without the ageing of cohorts, and of sales."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
@@ -17,6 +17,7 @@ from cbmt_core.panel import FirmPanel
 
 __all__ = [
     "GROUPS",
+    "HALF",
     "SERIES_COLUMNS",
     "WeeklySeries",
     "half_an_order",
@@ -27,11 +28,8 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
-GROUPS: Mapping[str, tuple[str, ...]] = {
-    "drivers": ("acquisition", "repeat", "aov"),
-    "sales": ("sales",),
-}
-"""Series that are forecast together."""
+GROUPS: Mapping[str, tuple[str, ...]] = {"drivers": ("acquisition", "repeat", "aov"), "sales": ("sales",)}
+"""Series that are forecast together. Repeat orders and order values are relative to what the cohorts let expect."""
 SERIES_COLUMNS = ("firm", "series", "week", "value", "noise")
 HALF = 0.5
 """Half an order is added before logs are taken."""
@@ -41,7 +39,7 @@ ORDER_VARIANCE = 0.5
 
 @dataclass(frozen=True, eq=False)
 class WeeklySeries:
-    """Logs of D series over the same weeks."""
+    """Logs of the D series of a group, of one firm over T weeks."""
 
     firm: str
     first_week: date
@@ -49,7 +47,7 @@ class WeeklySeries:
     value: Floats
     """[D, T]"""
     noise: Floats
-    """[D, T] variance that comes of counting few orders alone."""
+    """[D, T] sampling variance of `value`: that of counting few orders."""
 
     @property
     def n_weeks(self) -> int:
@@ -57,10 +55,10 @@ class WeeklySeries:
 
 
 def series_of(panel: FirmPanel, glm: FittedCohortGlm) -> dict[str, WeeklySeries]:
-    """The series of every group.
+    """The series of each group.
 
-    Repeat orders and order values are taken relative to what `glm` expects of the cohorts by their tenure and
-    level alone, so that what is left moves with the weeks and not with the age of the customers.
+    Repeat orders and order values are relative to what `glm` expects from the cohorts' tenures and levels, so that
+    they no longer depend on the age of the customers.
     """
     R, V = (np.nan_to_num(x) for x in glm.cohorts_alone())
     customers = np.where(panel.born, panel.size[:, None], 0.0)
@@ -69,21 +67,21 @@ def series_of(panel: FirmPanel, glm: FittedCohortGlm) -> dict[str, WeeklySeries]
     total = orders.sum(axis=0)
     half_value = half_an_order(panel)
 
-    def logs(seen: Floats, expected: Floats | float, added: float) -> Floats:
-        return np.asarray(np.log((seen + added) / (expected + added)))
+    def log_ratio(actual: Floats, expected: Floats, added: float) -> Floats:
+        return np.asarray(np.log((actual + added) / (expected + added)))
 
-    even = np.ones(panel.n_weeks)
+    ones = np.ones(panel.n_weeks)
     value = {
         "acquisition": np.log(panel.A + HALF),
-        "repeat": logs(repeats, (customers * R).sum(axis=0), HALF),
-        "aov": logs(panel.S, (orders * V).sum(axis=0), half_value),
+        "repeat": log_ratio(repeats, (customers * R).sum(axis=0), HALF),
+        "aov": log_ratio(panel.S, (orders * V).sum(axis=0), half_value),
         "sales": np.log(panel.S + half_value),
     }
     noise = {
-        "acquisition": even * _counting_variance(panel.A.mean()),
-        "repeat": even * _counting_variance(repeats.mean()),
+        "acquisition": ones * _counting_variance(panel.A.mean()),
+        "repeat": ones * _counting_variance(repeats.mean()),
         "aov": ORDER_VARIANCE / (total + HALF),
-        "sales": even * (_counting_variance(total.mean()) + ORDER_VARIANCE / (total.mean() + HALF)),
+        "sales": ones * (_counting_variance(total.mean()) + ORDER_VARIANCE / (total.mean() + HALF)),
     }
     return {
         group: WeeklySeries(
@@ -97,22 +95,22 @@ def series_of(panel: FirmPanel, glm: FittedCohortGlm) -> dict[str, WeeklySeries]
     }
 
 
+def half_an_order(panel: FirmPanel) -> float:
+    """Value of half an average order: added to sales before logs are taken."""
+    return float(HALF * panel.S.sum() / max(panel.orders.sum(), 1.0))
+
+
 def _counting_variance(mean: float) -> float:
-    """Of the log of a Poisson count to which half an order was added."""
+    """Variance of log(n + 1/2) for a Poisson count n."""
     count = np.arange(int(mean + 10 * np.sqrt(mean) + 20))
     share, log = poisson.pmf(count, mean), np.log(count + HALF)
     return float(share @ log**2 - (share @ log) ** 2)
 
 
-def half_an_order(panel: FirmPanel) -> float:
-    """What is added to sales before logs are taken."""
-    return float(HALF * panel.S.sum() / max(panel.orders.sum(), 1.0))
-
-
 def weekly_series(panel: FirmPanel, *, seed: int) -> pd.DataFrame:
     """`SERIES_COLUMNS` of one firm, a row for each series and week: what priors are learned from.
 
-    There are none of a firm too young or too poor for `cohort_glm`.
+    Empty for a firm that `cohort_glm` cannot be fitted to.
     """
     try:
         series = series_of(panel, CohortGlm().fit(panel, seed=seed))
@@ -125,20 +123,20 @@ def weekly_series(panel: FirmPanel, *, seed: int) -> pd.DataFrame:
                     "firm": panel.firm,
                     "series": name,
                     "week": panel.weeks,
-                    "value": made.value[k],
-                    "noise": made.noise[k],
+                    "value": series[group].value[k],
+                    "noise": series[group].noise[k],
                 }
             )
-            for group, made in series.items()
-            for k, name in enumerate(GROUPS[group])
+            for group, names in GROUPS.items()
+            for k, name in enumerate(names)
         ],
         ignore_index=True,
     )
 
 
 def series_from_frame(frame: pd.DataFrame, group: str, country: str) -> list[WeeklySeries]:
-    """The series of one group, one entry a firm, in the order of firms' names."""
-    names: Sequence[str] = GROUPS[group]
+    """A group's series of each firm in a frame of `SERIES_COLUMNS`, in the order of firms' names."""
+    names = list(GROUPS[group])
     rows = frame[frame["series"].isin(names)].sort_values(["firm", "week"])
     made = []
     for firm, own in rows.groupby("firm", sort=True):
@@ -151,8 +149,8 @@ def series_from_frame(frame: pd.DataFrame, group: str, country: str) -> list[Wee
                 firm=str(firm),
                 first_week=pd.Timestamp(own["week"].min()).date(),
                 country=country,
-                value=wide["value"].loc[list(names)].to_numpy(float),
-                noise=wide["noise"].loc[list(names)].to_numpy(float),
+                value=wide["value"].loc[names].to_numpy(float),
+                noise=wide["noise"].loc[names].to_numpy(float),
             )
         )
     return made

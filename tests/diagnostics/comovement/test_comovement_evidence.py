@@ -202,7 +202,8 @@ def test_the_score_in_a_column_gives_the_logit_of_the_five_tests() -> None:
 
 def test_controls_are_those_of_whole_years_before_the_origin() -> None:
     economy = Economy(firms=2, seed=5)
-    panel = sample_cohorts(economy, economy.specs()[0]).panel()
+    whole = sample_cohorts(economy, economy.specs()[0]).panel()
+    panel = whole.until(economy.design.origin)
     years = [7e6, panel.S[:52].sum(), panel.S[52:104].sum()]  # 2016 is the washout
     got = historical_controls(panel, washout_sales=7e6)
     assert got["scale"] == pytest.approx(np.log1p(np.mean(years)))

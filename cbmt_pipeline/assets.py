@@ -1,0 +1,248 @@
+"""Dagster assets, made from the plan: each step becomes one asset (or, for the data tables, five)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import dagster as dg
+import pydantic
+
+from cbmt_core.errors import CbmtError
+from cbmt_core.names import Unit
+from cbmt_core.timeline import PURPOSES
+from cbmt_pipeline.batches import for_each_firm
+from cbmt_pipeline.checks import check_specs, evaluation
+from cbmt_pipeline.metadata import column_schema, picture, rows_metadata
+from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
+from cbmt_pipeline.plan import Plan, State, Step, Task
+from cbmt_pipeline.progress import tell
+from cbmt_pipeline.project import Project
+from cbmt_pipeline.resources import ProjectResource
+from cbmt_pipeline.work import Options, Outcome, Picture, Records, carry_out
+
+__all__ = ["assets_of", "step_config"]
+
+OWNERS = ["team:data"]
+DATA_VERSION = "dagster/data_version"
+
+# Waiting for every firm would mean waiting for the one that is broken.
+PUBLISHED = dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
+AUTOMATION = {"warehouse": PUBLISHED, "report": dg.AutomationCondition.eager()}
+
+_DESCRIPTIONS = {
+    "models": "Names of models; all of them unless stated.",
+    "profile": "smoke, quick, standard or paper: how much work networks may be. cbmt.toml's unless stated.",
+    "seed": "Seed of every fit.",
+    "fresh": "Search and train anew what is up to date, and forget the trials of earlier searches.",
+}
+
+
+def step_config(step: Step) -> type[dg.Config]:
+    """Settings of a run of the step's assets: the options it understands, and how much of it to do."""
+    defaults = {field.name: field.default for field in fields(Options)}
+    kinds = {"models": list[str] | None, "profile": str | None, "seed": int, "fresh": bool}
+    wanted: dict[str, Any] = {
+        name: (kinds[name], pydantic.Field(default=defaults[name], description=_DESCRIPTIONS[name]))
+        for name in step.options
+    }
+    wanted["only_missing"] = (
+        bool,
+        pydantic.Field(default=False, description="Leave alone what is up to date."),
+    )
+    if step.has_origins:
+        wanted["purposes"] = (
+            list[str] | None,
+            pydantic.Field(
+                default=None,
+                description=f"Origins for these purposes only: {', '.join(step.purposes or PURPOSES)}.",
+            ),
+        )
+    return pydantic.create_model(f"{step.name}_config", __base__=dg.Config, **wanted)
+
+
+def assets_of(plan: Plan) -> list[dg.AssetsDefinition]:
+    return [_by_firm(plan, step) if step.by_firm else _across_firms(plan, step) for step in plan]
+
+
+def _specs(plan: Plan, step: Step) -> list[dg.AssetSpec]:
+    described = {table.name: table.meaning for table in step.writes} if step.assets else {}
+    return [
+        dg.AssetSpec(
+            asset,
+            deps=list(needs),
+            description=described.get(asset, step.description),
+            group_name=step.group,
+            kinds=set(step.kinds),
+            code_version=step.version,
+            owners=OWNERS,
+            skippable=step.by_firm,
+            automation_condition=AUTOMATION.get(step.name),
+            metadata=_declared(step, asset),
+        )
+        for asset, needs in plan.asset_needs(step).items()
+    ]
+
+
+def _declared(step: Step, asset: str) -> dict[str, Any]:
+    """The columns of an asset that is one table."""
+    tables = [table for table in step.writes if table.name == asset]
+    return {"dagster/column_schema": column_schema(tables[0])} if tables else {}
+
+
+def _by_firm(plan: Plan, step: Step) -> dg.AssetsDefinition:
+    Config = step_config(step)
+
+    @dg.multi_asset(
+        name=step.name,
+        specs=_specs(plan, step),
+        check_specs=check_specs() if step.assets else None,
+        partitions_def=firm_partitions,
+        backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=step.batch),
+        # The tables of a step are one transaction: whichever of them is selected, all are made.
+        can_subset=len(step.asset_needs) > 1,
+    )
+    def made(
+        context: dg.AssetExecutionContext, config: Config, project: ProjectResource
+    ) -> Iterator[dg.MaterializeResult]:
+        opened = project.open()
+
+        def make(unit: Unit) -> None:
+            tasks = _tasks(opened, plan, step, config, [unit])
+            outcomes = [_carry_out(context, opened, plan, task, config, unit.slug) for task in tasks]
+            if outcomes:
+                _record(context, step, outcomes[-1], unit)
+            if rejected := [outcome.rejected for outcome in outcomes if outcome.rejected]:
+                raise CbmtError("; ".join(rejected))
+
+        for_each_firm(context, make)
+        yield from ()  # Every firm was recorded one by one above; there is no other output.
+
+    return made
+
+
+def _across_firms(plan: Plan, step: Step) -> dg.AssetsDefinition:
+    Config = step_config(step)
+
+    @dg.multi_asset(name=step.name, specs=_specs(plan, step))
+    def made(
+        context: dg.AssetExecutionContext, config: Config, project: ProjectResource
+    ) -> dg.MaterializeResult:
+        opened = project.open()
+        tasks = _tasks(opened, plan, step, config, None)
+        outcomes = [_carry_out(context, opened, plan, task, config, "") for task in tasks]
+        if step.name == "intake":
+            _sync_partitions(context, opened)
+        metadata = _shown(step, outcomes[-1], step.name) if outcomes else {"note": _why_nothing(opened, step)}
+        if rejected := [outcome.rejected for outcome in outcomes if outcome.rejected]:
+            # What could be stored is there all the same.
+            context.log_event(dg.AssetMaterialization(step.name, metadata=metadata))
+            raise dg.Failure("\n".join(rejected), allow_retries=False)
+        version = outcomes[-1].manifest.digest if outcomes else None
+        return dg.MaterializeResult(
+            asset_key=step.name,
+            metadata=metadata,
+            data_version=dg.DataVersion(version) if version else None,
+        )
+
+    return made
+
+
+def _why_nothing(project: Project, step: Step) -> str:
+    if step.purposes and not step.at(project):
+        return project.why_no_study() or "the history is too short for this step"
+    return "everything was up to date"
+
+
+def _tasks(
+    project: Project, plan: Plan, step: Step, config: dg.Config, units: Sequence[Unit] | None
+) -> list[Task]:
+    settings = config.model_dump()
+    if settings.get("profile"):
+        project = project.with_profile(settings["profile"])
+    state = State(project, plan)
+    tasks = state.todo(
+        step, units=units, purposes=settings.get("purposes"), everything=not settings["only_missing"]
+    )
+    if not tasks and not step.by_firm and step.stale and not settings["only_missing"]:
+        tasks = [Task(step, None, None)]
+    if units and not tasks and not state.ready(step, None, units[0]):
+        raise CbmtError(f"firm {units[0].name!r}: its data tables do not exist; materialise them first")
+    if step.items is None:
+        return tasks
+    named = settings.get("models")
+    wanted = step.items(project)
+    chosen = []
+    for task in tasks:
+        items = task.items if settings["only_missing"] else tuple(wanted)
+        if named is not None:
+            # A model that is named is made, unless only what is missing was asked for.
+            items = tuple(n for n in named if n in task.items) if settings["only_missing"] else tuple(named)
+        if items:
+            chosen.append(Task(step, task.origin, task.unit, items))
+    return chosen
+
+
+def _carry_out(
+    context: dg.AssetExecutionContext, project: Project, plan: Plan, task: Task, config: dg.Config, slug: str
+) -> Outcome:
+    settings = config.model_dump()
+    known = {name: settings[name] for name in task.step.options}
+    if known.get("models") is not None:
+        known["models"] = tuple(known["models"])
+    at = f" at {task.origin.week} ({task.origin.purpose})" if task.origin else ""
+    context.log.info(f"{task.step.name} of {task.unit.name if task.unit else 'all firms'}{at}")
+    return carry_out(
+        project,
+        plan,
+        task,
+        Options(**known),
+        tell=lambda doing, share: tell(slug, doing, share),
+        log=context.log.info,
+    )
+
+
+def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, unit: Unit) -> None:
+    """Record one firm's materialisations and checks. Of a rejected firm only what was stored is new."""
+    for asset in step.asset_needs:
+        if outcome.rejected and asset not in outcome.rows:
+            continue
+        if outcome.rejected and not step.assets:
+            continue
+        context.log_event(
+            dg.AssetMaterialization(
+                asset,
+                partition=unit.slug,
+                metadata=_shown(step, outcome, asset),
+                tags={DATA_VERSION: outcome.manifest.digest},
+            )
+        )
+    # After the tables: a later materialisation would make the verdict look outdated.
+    for verdict in outcome.verdicts:
+        context.log_event(evaluation(verdict, unit.slug))
+
+
+def _shown(step: Step, outcome: Outcome, asset: str) -> dict[str, Any]:
+    """What the UI shows of a materialisation."""
+    own = outcome.metadata.get(asset, {}) if step.assets else outcome.metadata
+    metadata = {name: _value(value) for name, value in own.items()}
+    if step.assets:
+        return {"dagster/row_count": outcome.rows.get(asset, 0), **metadata}
+    return {**rows_metadata(dict(outcome.rows)), **metadata} if outcome.rows else metadata
+
+
+def _value(value: object) -> Any:
+    if isinstance(value, Picture):
+        return picture(value.png, value.alt)
+    if isinstance(value, Records):
+        return dg.MetadataValue.table(records=[dg.TableRecord(row) for row in value.rows])
+    return dg.MetadataValue.path(str(value)) if isinstance(value, Path) else value
+
+
+def _sync_partitions(context: dg.AssetExecutionContext, project: Project) -> None:
+    """One partition for every firm in the data, and none for firms that are gone."""
+    slugs = [unit.slug for unit in project.intake.units()]
+    context.instance.add_dynamic_partitions(FIRM_PARTITIONS, slugs)
+    known = set(context.instance.get_dynamic_partitions(FIRM_PARTITIONS))
+    for slug in sorted(known - set(slugs)):
+        context.instance.delete_dynamic_partition(FIRM_PARTITIONS, slug)

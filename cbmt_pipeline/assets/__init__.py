@@ -1,1 +1,0 @@
-"""Software-defined assets, one module a kind."""

@@ -1,0 +1,115 @@
+"""`cbmt forecast FIRM`: next year by quarter, with the last year beside it."""
+
+from __future__ import annotations
+
+import difflib
+
+import click
+from rich.table import Table
+
+from cbmt_core.errors import CbmtError
+from cbmt_pipeline.progress import console
+from cbmt_pipeline.project import Project
+
+__all__ = ["forecast"]
+
+QUARTERS = """
+    WITH ahead AS (SELECT (horizon - 1) // 13 AS quarter, min(week) AS first, max(week) + 6 AS last,
+            count(*) AS weeks, sum(sales) AS sales, sum(orders) AS orders, sum(acquired) AS acquired
+        FROM forecast WHERE firm = $firm GROUP BY quarter),
+    weeks AS (SELECT w.*, (51 - (o.origin - w.week) // 7) // 13 AS quarter
+        FROM firm_week AS w, (SELECT max(origin) AS origin FROM forecast WHERE firm = $firm) AS o
+        WHERE firm = $firm AND week <= o.origin AND week > o.origin - 364),
+    before AS (SELECT quarter, count(*) AS weeks, CAST(sum(sales) AS DOUBLE) AS sales, sum(orders) AS orders,
+            sum(acquired) AS acquired FROM weeks GROUP BY quarter)
+    SELECT a.first, a.last, a.sales, b.sales, a.orders, b.orders, a.acquired, b.acquired, b.weeks
+    FROM ahead AS a LEFT JOIN before AS b USING (quarter) ORDER BY quarter"""
+
+
+@click.command()
+@click.argument("firm")
+@click.pass_obj
+def forecast(project: Project, firm: str) -> None:
+    """Print a firm's next year by quarter, with the last year beside it, and where the change comes from.
+
+    FIRM is its name or partition key. Reads what `cbmt run` published.
+    """
+    import duckdb
+
+    if not project.warehouse.exists():
+        raise CbmtError(f"nothing was published in {project.data} yet; run `cbmt run` first")
+    with duckdb.connect(str(project.warehouse), read_only=True) as con:
+        known = con.execute("SELECT firm, slug, currency FROM firm ORDER BY firm").fetchall()
+        found = [row for row in known if firm in row[:2]]
+        if not found:
+            near = difflib.get_close_matches(firm, [row[0] for row in known], n=3, cutoff=0.4)
+            hint = f"; did you mean {' or '.join(near)}?" if near else "; `cbmt status` lists them"
+            raise CbmtError(f"no firm is called {firm!r}{hint}")
+        name, _, currency = found[0]
+        rows = con.execute(QUARTERS, {"firm": name}).fetchall()
+        if not rows:
+            reasons = con.execute(
+                "SELECT model, reason FROM model_fit WHERE firm = ? AND purpose = 'live' AND NOT succeeded",
+                [name],
+            ).fetchall()
+            why = "; ".join(f"{model}: {reason}" for model, reason in reasons) or "run `cbmt run`"
+            raise CbmtError(f"{name} has no live forecast: {why}")
+        ((model, origin, why),) = con.execute(
+            "SELECT model, origin, why FROM forecast_choice WHERE firm = ? AND purpose = 'live' "
+            "ORDER BY origin DESC LIMIT 1",
+            [name],
+        ).fetchall()
+        sources = con.execute(
+            "SELECT baseline_sales, sales_change, order_volume, spend_per_order, net_replenishment, reason "
+            "FROM bridge WHERE firm = ? AND model = ? AND origin = ? AND purpose = 'live'",
+            [name, model, origin],
+        ).fetchall()
+        notes = con.execute(
+            "SELECT diagnosis FROM model_fit WHERE firm = ? AND model = ? AND origin = ? AND purpose = 'live' "
+            "AND diagnosis <> ''",
+            [name, model, origin],
+        ).fetchall()
+    console.print(f"{name}: the 52 weeks after {origin}, by {model} ({why})", markup=False)
+    table = Table("from", "to", f"sales, {currency}", "last year", "change", "orders", "last year", "new customers",
+                  "last year", box=None, pad_edge=False)  # fmt: skip
+    for column in table.columns[2:]:
+        column.justify = "right"
+    total = [0.0] * 6
+    whole = all(row[8] == 13 for row in rows)
+    for first, last, *numbers, weeks in rows:
+        numbers = [float(value) if value is not None and (k % 2 == 0 or weeks == 13) else None
+                   for k, value in enumerate(numbers)]  # fmt: skip
+        total = [a + (b or 0.0) for a, b in zip(total, numbers, strict=True)]
+        table.add_row(str(first), str(last), *_cells(numbers))
+    if not whole:
+        total = [value if k % 2 == 0 else None for k, value in enumerate(total)]  # type: ignore[misc]
+    table.add_row("year", "", *_cells(total), style="bold")
+    console.print(table)
+    if sources and sources[0][5] is None:
+        base, change, volume, spend, new, _ = sources[0]
+        console.print(
+            f"change {change:+,.0f} ({100 * change / base:+.1f} %): repeat orders of the existing base {volume:+,.0f}, "
+            f"spend per order {spend:+,.0f}, net customer-base replenishment {new:+,.0f}"
+        )
+    elif sources:
+        console.print(f"its sources cannot be told apart: {sources[0][5]}", markup=False)
+    for (note,) in notes:
+        console.print(f"note: {note}", markup=False)
+
+
+def _cells(numbers: list[float | None]) -> list[str]:
+    sales, before, orders, orders_before, acquired, acquired_before = numbers
+
+    def text(value: float | None) -> str:
+        return "-" if value is None else f"{value:,.0f}"
+
+    change = f"{100 * (sales / before - 1):+.1f} %" if sales is not None and before else "-"
+    return [
+        text(sales),
+        text(before),
+        change,
+        text(orders),
+        text(orders_before),
+        text(acquired),
+        text(acquired_before),
+    ]

@@ -1,0 +1,131 @@
+"""Forecasts of one firm: one way for the study, for backtests and for the year ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from threadpoolctl import threadpool_limits
+
+from cbmt_core.errors import CbmtError
+from cbmt_core.fits import UNEXPECTED, fit_model, load_fit
+from cbmt_core.forecasting import FORECAST_TABLES, ModelRun, forecast_fit, forecast_tables
+from cbmt_core.models import MODELS, CannotFit, networks, options_of
+from cbmt_core.schema import TABLES
+from cbmt_core.timeline import Purpose
+from cbmt_pipeline.plan import Step
+from cbmt_pipeline.project import Project
+from cbmt_pipeline.work import Made, Records, Work
+
+__all__ = ["forecast_step", "forecasts_made", "model_versions", "runs_metadata"]
+
+
+def forecast_step(
+    name: str,
+    purpose: Purpose,
+    models: Callable[[Project], Sequence[str]],
+    description: str,
+    *,
+    needs: tuple[str, ...],
+    batch: int = 1,
+    version: str = "1",
+    **more: Any,
+) -> Step:
+    """A step that fits models on the weeks up to each origin of a purpose and forecasts its horizon."""
+
+    def make(work: Work) -> Made:
+        return _make(work, models(work.project))
+
+    return Step(
+        name=name,
+        make=make,
+        description=description,
+        group="forecasts" if purpose == "study" else purpose,
+        writes=tuple(TABLES[table] for table in FORECAST_TABLES),
+        needs=needs,
+        version=version,
+        code=("cbmt_core.forecasting", "cbmt_core.compose", "cbmt_core.fits", "cbmt_core.panel"),
+        purposes=(purpose,),
+        batch=batch,
+        options=("models", "seed"),
+        items=lambda project: model_versions(models(project)),
+        **more,
+    )
+
+
+def model_versions(models: Sequence[str]) -> dict[str, str]:
+    return {name: MODELS[name].version for name in models}
+
+
+def _make(work: Work, known: Sequence[str]) -> Made:
+    if unknown := [name for name in work.items if name not in known]:
+        raise CbmtError(f"{work.step.name} does not run {', '.join(unknown)}; it runs {', '.join(known)}")
+    panel = work.panel(customers=any(MODELS[name].customers for name in work.items))
+    runs: list[ModelRun] = []
+    for k, name in enumerate(work.items):
+        work.tell(name, k / len(work.items))
+        with threadpool_limits(1):
+            try:
+                options = _options(work, name)
+            except CannotFit as error:
+                runs.append(
+                    ModelRun(panel.firm, name, panel.origin, work.options.seed, 0.0, reason=error.reason)
+                )
+                continue
+            fit = fit_model(name, panel, work.options.seed, **options)
+            runs.append(forecast_fit(fit, panel, work.at.horizon))
+        work.log(f"{name}: {runs[-1].reason or 'done'} in {runs[-1].seconds:.1f} s")
+    return forecasts_made(work, runs, model_versions(work.items))
+
+
+def _options(work: Work, name: str) -> dict[str, Any]:
+    """What a model takes from the project: the prior that firms learned, settings tuned in the study."""
+    taken = options_of(name)
+    if "priors" in taken:
+        from cbmt_core.models.plus import PathPriors
+
+        timeline = work.project.timeline()
+        week = timeline.prior_week(work.at)
+        frame = work.con.execute(f"FROM {work.project.lake.relation(TABLES['path_prior'], week)}").df()
+        known = week is not None and len(frame) > 0
+        return {"priors": PathPriors.from_frame(frame, timeline.country) if known else None}
+    if name in networks():
+        studies = work.project.origins("study")
+        folder = work.project.model_folder(studies[0].week, work.firm, name) if studies else None
+        if folder is None or not (folder / "fit.json").exists():
+            raise CannotFit(name, work.firm.name, f"it was not tuned yet: cbmt run --model {name}")
+        tuned = load_fit(folder)
+        if tuned.fitted is None:
+            raise CannotFit(name, work.firm.name, f"it could not be tuned: {tuned.reason}")
+        offered = {"profile": tuned.profile, "chosen": tuned.fitted.record}
+        return {option: value for option, value in offered.items() if option in taken}
+    return {}
+
+
+def forecasts_made(work: Work, runs: Sequence[ModelRun], made_with: Mapping[str, str]) -> Made:
+    """The runs as tables; a model that broke, instead of refusing, is tried again by the next run."""
+    whole = {run.model for run in runs if not (run.reason or "").startswith(UNEXPECTED)}
+    return Made(
+        dict(forecast_tables(runs, work.at.purpose)),
+        items={name: value for name, value in made_with.items() if name in whole},
+        metadata=runs_metadata(runs),
+    )
+
+
+def runs_metadata(runs: Sequence[ModelRun]) -> dict[str, Any]:
+    return {
+        "models": len(runs),
+        "failed": sum(run.forecast is None for run in runs),
+        "seconds": sum(run.seconds for run in runs),
+        "fits": Records(
+            [
+                {
+                    "model": run.model,
+                    "seconds": round(run.seconds, 2),
+                    "forecast sales": f"{run.forecast.S.sum():,.0f}" if run.forecast else "",
+                    "note": run.reason or (run.record.diagnosis if run.record else ""),
+                }
+                for run in runs
+            ]
+        ),
+    }

@@ -1,0 +1,306 @@
+"""The plan of work: every step, what it needs and writes, and what of it is missing or stale.
+
+The Dagster graph, the order of `cbmt run`, staleness and what the warehouse waits for all follow from here.
+A step is one file in `cbmt_pipeline/steps/`; see docs/add-a-step.md.
+"""
+
+from __future__ import annotations
+
+import pkgutil
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from cbmt_core.names import Unit
+from cbmt_core.schema import Table
+from cbmt_core.timeline import Origin, Purpose
+from cbmt_pipeline.manifest import Manifest, digest_of
+from cbmt_pipeline.project import Project
+
+if TYPE_CHECKING:
+    from cbmt_pipeline.work import Made, Work
+
+__all__ = ["ALL", "Plan", "State", "Step", "Task", "the_plan"]
+
+Items = Mapping[str, str]
+
+ALL = "*"
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """One piece of work.
+
+    Args:
+        make: the work itself; returns tables and what is worth knowing about them.
+        writes: the tables it makes.
+        needs: assets it reads; `ALL` for every asset that does not need this one.
+        version: raised by whoever changes what it computes, so that it is made again.
+        code: modules (or packages) of `cbmt_core` that it computes with; a test compares their digest, and
+            says when `version` should have been raised.
+        by_firm: one piece of work a firm (a Dagster partition), or one across all firms.
+        purposes: forecast origins it is carried out at; none for what knows no origin.
+        sees_target: reads the weeks after the origin too, to judge forecasts of them.
+        batch: firms in one Dagster run.
+        options: settings of a run (fields of `work.Options`) that it understands.
+        settings: further inputs, name -> digest: part of the configuration, say.
+        items: the models it makes -> what each is made with; None for a step that makes one thing.
+        enough: whether an item made with `have` serves where `want` is asked for.
+        only_for: models that alone need its outputs; a run of other models leaves it out.
+        stale: whether it must be carried out, where that is not judged by its manifest.
+        origins: where it is carried out, unless that follows from `purposes`.
+        serves: which of its origins a step at another origin reads; by default the same one.
+        assets: its Dagster assets and what each needs, where it has several.
+    """
+
+    name: str
+    make: Callable[[Work], Made | Iterator[Made]]
+    description: str
+    group: str
+    writes: tuple[Table, ...] = ()
+    needs: tuple[str, ...] = ()
+    version: str = "1"
+    code: tuple[str, ...] = ()
+    by_firm: bool = True
+    purposes: tuple[Purpose, ...] = ()
+    sees_target: bool = False
+    batch: int = 1
+    kinds: frozenset[str] = frozenset({"python", "parquet"})
+    options: tuple[str, ...] = ()
+    settings: Callable[[Project, Unit | None, Origin | None], Items] | None = None
+    items: Callable[[Project], Items] | None = None
+    enough: Callable[[str, str], bool] = str.__eq__
+    only_for: tuple[str, ...] = ()
+    stale: Callable[[Project], bool] | None = None
+    origins: Callable[[Project], list[Origin]] | None = None
+    serves: Callable[[Project, Origin], list[Origin]] | None = None
+    assets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def asset_needs(self) -> dict[str, tuple[str, ...]]:
+        """Every asset of the step with what it needs."""
+        return dict(self.assets) or {self.name: self.needs}
+
+    @property
+    def has_origins(self) -> bool:
+        return bool(self.purposes or self.origins)
+
+    def at(self, project: Project) -> list[Origin | None]:
+        """The origins the step is carried out at now."""
+        if self.origins:
+            return list(self.origins(project))
+        if not self.purposes:
+            return [None]
+        return [origin for purpose in self.purposes for origin in project.origins(purpose)]
+
+    def read_at(self, project: Project, origin: Origin) -> list[Origin]:
+        """Which of its origins a step at `origin` reads."""
+        if self.serves:
+            return self.serves(project, origin)
+        return [own for own in self.at(project) if own == origin]
+
+    def part(self, origin: Origin | None) -> str:
+        """Name of its files and manifests. A week can be an origin for several purposes, at different times."""
+        return f"{self.name}-{origin.purpose}" if origin and len(self.purposes) > 1 else self.name
+
+
+@dataclass(frozen=True)
+class Task:
+    """A step to be carried out for one firm (or all) at one origin (or none)."""
+
+    step: Step
+    origin: Origin | None
+    unit: Unit | None
+    items: tuple[str, ...] = ()
+
+
+class Plan:
+    """All steps, each after those it needs."""
+
+    def __init__(self, steps: Iterable[Step]) -> None:
+        found = {step.name: step for step in steps}
+        self._of_asset = {asset: step for step in found.values() for asset in step.asset_needs}
+        self.steps: tuple[Step, ...] = tuple(self._ordered(found))
+
+    @classmethod
+    def of_package(cls, package: str) -> Plan:
+        """The steps (`STEP`) of every module of a package."""
+        folder = import_module(package).__path__
+        modules = [import_module(f"{package}.{info.name}") for info in pkgutil.iter_modules(folder)]
+        return cls(module.STEP for module in modules if hasattr(module, "STEP"))
+
+    def __getitem__(self, name: str) -> Step:
+        return next(step for step in self.steps if step.name == name)
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def needed(self, step: Step) -> list[Step]:
+        """The steps that a step reads, without itself."""
+        assets = {need for needs in self.asset_needs(step).values() for need in needs}
+        unknown = assets - set(self._of_asset)
+        if unknown:
+            raise ValueError(f"step {step.name} needs {', '.join(sorted(unknown))}, which no step makes")
+        found = {self._of_asset[asset].name: self._of_asset[asset] for asset in sorted(assets)}
+        return [other for other in found.values() if other is not step]
+
+    def asset_needs(self, step: Step) -> dict[str, tuple[str, ...]]:
+        """Every asset of a step with the assets it needs, `ALL` written out."""
+        if ALL not in step.needs:
+            return step.asset_needs
+        own, grown = set(step.asset_needs), True
+        while grown:
+            more = {a for a, other in self._of_asset.items() if own & set(other.needs)} - own
+            own, grown = own | more, bool(more)
+        return {asset: tuple(a for a in self._of_asset if a not in own) for asset in step.asset_needs}
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """Every table that a step writes."""
+        return {table.name: table for step in self.steps for table in step.writes}
+
+    def writers(self, table: str) -> list[Step]:
+        return [step for step in self.steps if table in {one.name for one in step.writes}]
+
+    def _ordered(self, steps: Mapping[str, Step]) -> Iterator[Step]:
+        done: set[str] = set()
+
+        def visit(step: Step, above: tuple[str, ...]) -> Iterator[Step]:
+            if step.name in above:
+                raise ValueError(f"steps need one another in a circle: {' -> '.join((*above, step.name))}")
+            if step.name in done:
+                return
+            for other in self.needed(step):
+                yield from visit(other, (*above, step.name))
+            done.add(step.name)
+            yield step
+
+        for name in sorted(steps):
+            yield from visit(steps[name], ())
+
+
+class State:
+    """What is made and what is stale in a project: one look at its manifests, as they were when asked for."""
+
+    def __init__(self, project: Project, plan: Plan) -> None:
+        self.project, self.plan = project, plan
+        self._read: dict[tuple[str, Origin | None, Unit | None], Manifest | None] = {}
+        self._panel: dict[tuple[str, Origin | None], dict[Unit, Manifest]] = {}
+
+    def manifest(self, step: Step, origin: Origin | None, unit: Unit | None) -> Manifest | None:
+        key = (step.name, origin, unit)
+        if key not in self._read:
+            week = origin.week if origin else None
+            self._read[key] = self.project.manifests.read(step.part(origin), week, unit)
+        return self._read[key]
+
+    def of_firms(self, step: Step, origin: Origin | None) -> dict[Unit, Manifest]:
+        key = (step.name, origin)
+        if key not in self._panel:
+            week = origin.week if origin else None
+            self._panel[key] = dict(self.project.manifests.of_firms(step.part(origin), week))
+        return self._panel[key]
+
+    def inputs(self, step: Step, origin: Origin | None, unit: Unit | None) -> dict[str, str]:
+        """What the step would be made from now."""
+        found = dict(step.settings(self.project, unit, origin)) if step.settings else {}
+        for other in self.plan.needed(step):
+            if other.has_origins:
+                read = other.read_at(self.project, origin) if origin else other.at(self.project)
+            else:
+                read = [None]
+            digests = [self._output(step, origin, other, at, unit) for at in read]
+            found[other.name] = digests[0] if len(digests) == 1 else digest_of(digests)
+        return found
+
+    def _output(
+        self, step: Step, origin: Origin | None, other: Step, at: Origin | None, unit: Unit | None
+    ) -> str:
+        """Digest of what `other` made at `at`, as far as `step` at `origin` sees it."""
+
+        def seen(manifest: Manifest | None) -> str:
+            if manifest is None:
+                return ""
+            if origin and manifest.as_of:
+                return manifest.up_to(origin.target.last if step.sees_target else origin.week)
+            return manifest.digest
+
+        if not other.by_firm:
+            return seen(self.manifest(other, at, None))
+        if step.by_firm:
+            return seen(self.manifest(other, at, unit))
+        digests = {firm.slug: seen(manifest) for firm, manifest in self.of_firms(other, at).items()}
+        return digest_of({slug: digest for slug, digest in digests.items() if digest})
+
+    def is_current(self, step: Step, origin: Origin | None, unit: Unit | None) -> Manifest | None:
+        """The manifest, where it was made by this version from present inputs."""
+        made = self.manifest(step, origin, unit)
+        if made is None or made.version != step.version:
+            return None
+        return made if made.inputs == self.inputs(step, origin, unit) else None
+
+    def missing(self, step: Step, origin: Origin | None, unit: Unit | None) -> tuple[str, ...] | None:
+        """Items to make; empty for a step without items that must be made; None where all is up to date."""
+        if step.stale:
+            return () if step.stale(self.project) else None
+        current = self.is_current(step, origin, unit)
+        if step.items is None:
+            return None if current else ()
+        wanted = step.items(self.project)
+        have = current.items if current else {}
+        lacking = tuple(k for k, want in wanted.items() if k not in have or not step.enough(have[k], want))
+        return lacking or None
+
+    def ready(self, step: Step, origin: Origin | None, unit: Unit | None) -> bool:
+        """Whether there is something to make it from: of each firm step it needs, an output (of any firm)."""
+        for other in self.plan.needed(step):
+            if not other.by_firm or other.has_origins or not step.by_firm:
+                continue
+            if self.manifest(other, None, unit) is None:
+                return False
+        return True
+
+    def todo(
+        self,
+        step: Step,
+        *,
+        units: Sequence[Unit] | None = None,
+        purposes: Sequence[Purpose] | None = None,
+        everything: bool = False,
+    ) -> list[Task]:
+        """What of a step must be made: what is missing or stale, or with `everything` all of it.
+
+        Args:
+            units: only these firms; all firms with data unless stated.
+            purposes: only at origins for these purposes; steps without origins are always included.
+        """
+        tasks = []
+        for origin in step.at(self.project):
+            if origin and purposes is not None and origin.purpose not in purposes:
+                continue
+            for unit in self._units(step, units):
+                if not self.ready(step, origin, unit):
+                    continue
+                lacking = self.missing(step, origin, unit)
+                if everything and lacking is None:
+                    lacking = tuple(step.items(self.project)) if step.items else ()
+                if lacking is not None:
+                    tasks.append(Task(step, origin, unit, lacking))
+        return tasks
+
+    def _units(self, step: Step, units: Sequence[Unit] | None) -> Sequence[Unit | None]:
+        if not step.by_firm:
+            return [None]
+        return list(self.project.intake.units()) if units is None else units
+
+
+_PLANS: dict[str, Plan] = {}
+
+
+def the_plan() -> Plan:
+    """The product's own steps."""
+    if not _PLANS:
+        _PLANS["steps"] = Plan.of_package("cbmt_pipeline.steps")
+    return _PLANS["steps"]

@@ -1,0 +1,55 @@
+"""The raw side: source files read once into the intake."""
+
+from cbmt_pipeline.plan import Step
+from cbmt_pipeline.project import Project
+from cbmt_pipeline.work import Made, Work
+
+
+def make(work: Work) -> Made:
+    project = work.project
+
+    def on_file(file: str, done: int, total: int) -> None:
+        work.log(f"{done + 1}/{total} {file}")
+        work.tell(f"{done + 1} of {total}: {file}", done / total)
+
+    report = project.intake.update(project.config, project.root, on_file)
+    units = project.intake.units()
+    ledger = project.intake.ledger()
+    gone = []
+    if not report.failed:
+        # A firm that was renamed in its file, or whose source was taken out, would be counted beside the others.
+        gone = project.lake.keep_only(units)
+        project.manifests.keep_only({unit.slug for unit in units})
+        for unit in gone:
+            work.log(f"{unit.name} is in no source any more: its tables were removed")
+    return Made(
+        metadata={
+            "files": len(ledger),
+            "new_files": len(report.read),
+            "rows": sum(entry.rows for entry in ledger),
+            "new_rows": sum(entry.rows for entry in report.read),
+            "bad_rows": sum(entry.bad_rows for entry in ledger),
+            "firms": len(units),
+            "firms_gone": len(gone),
+        },
+        # What other sources brought is there all the same.
+        rejected="\n".join(f"source {name} was left as it was: {why}" for name, why in report.failed.items()),
+    )
+
+
+def _stale(project: Project) -> bool:
+    """Whether files wait to be read, or a source was taken out."""
+    names = {source.name for source in project.config.sources}
+    gone = any(entry.source not in names for entry in project.intake.ledger())
+    return gone or bool(project.intake.waiting(project.config, project.root))
+
+
+STEP = Step(
+    name="intake",
+    make=make,
+    description="Source files read once, each row mapped and judged.",
+    group="data",
+    by_firm=False,
+    kinds=frozenset({"parquet"}),
+    stale=_stale,
+)

@@ -1,0 +1,41 @@
+"""The report that people read: one page for the panel, one for each firm."""
+
+import duckdb
+
+from cbmt_pipeline.plan import Step
+from cbmt_pipeline.work import Made, Work
+
+
+def make(work: Work) -> Made:
+    from cbmt_core.report import write_report
+
+    project = work.project
+    with duckdb.connect(str(project.warehouse), read_only=True) as con:
+        ((firms,),) = con.execute("SELECT count(*) FROM firm").fetchall()
+        done = 0
+
+        def on_page(_: object) -> None:
+            nonlocal done
+            done += 1
+            work.tell(f"page {done} of {firms + 2}", done / (firms + 2))
+
+        pages = write_report(con, project.report.parent, on_page)
+    return Made(
+        metadata={
+            "path": project.report,
+            "pages": len(pages),
+            "bytes": sum(page.stat().st_size for page in pages),
+        }
+    )
+
+
+STEP = Step(
+    name="report",
+    make=make,
+    description="data/report/index.html and a page for each firm, each one file that needs no network.",
+    group="publish",
+    needs=("warehouse",),
+    code=("cbmt_core.report",),
+    by_firm=False,
+    kinds=frozenset({"html"}),
+)

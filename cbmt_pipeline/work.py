@@ -1,0 +1,240 @@
+"""Carrying out a step: its inputs at hand, its outputs one transaction with the manifest written last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pandas as pd
+
+from cbmt_core import duck
+from cbmt_core.customers import read_panel
+from cbmt_core.design import StudyDesign
+from cbmt_core.errors import BadFirmData
+from cbmt_core.evaluation import Relations
+from cbmt_core.names import Unit
+from cbmt_core.panel import FirmPanel
+from cbmt_core.quality import Verdict
+from cbmt_core.schema import TABLES
+from cbmt_core.timeline import Origin
+from cbmt_pipeline.manifest import Manifest, commit
+from cbmt_pipeline.plan import Plan, State, Step, Task
+from cbmt_pipeline.project import SEED, Project
+
+__all__ = ["Made", "Options", "Outcome", "Picture", "Records", "Work", "carry_out"]
+
+ITEM = "model"
+"""Column that tells the items of a step apart."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """Settings of a run. A step understands those that it names."""
+
+    models: tuple[str, ...] | None = None
+    """Names of models; all that the step makes unless stated."""
+    profile: str | None = None
+    """smoke, quick, standard or paper: how much work networks may be; cbmt.toml's unless stated."""
+    seed: int = SEED
+    """Seed of every fit."""
+    fresh: bool = False
+    """Make anew what is up to date, and forget the trials of earlier searches."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A PNG for whoever looks at what was made."""
+
+    png: bytes
+    alt: str
+
+
+@dataclass(frozen=True)
+class Records:
+    """A small table for whoever looks at what was made."""
+
+    rows: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a step made."""
+
+    tables: Mapping[str, pd.DataFrame | str] = field(default_factory=dict)
+    """Table -> rows, as a frame or as the name of a relation on the work's connection."""
+    items: Mapping[str, str] = field(default_factory=dict)
+    """Items made -> what with. An item that broke is left out, so that the next run tries again."""
+    files: Mapping[Path, Path] = field(default_factory=dict)
+    """Further files: final path -> temporary path."""
+    as_of: Mapping[str, str] = field(default_factory=dict)
+    """As in Manifest."""
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    """Numbers, texts, Picture or Records."""
+    attempted: tuple[str, ...] | None = None
+    """Items that were tried, whether or not they came about; all that were asked for unless stated."""
+    verdicts: tuple[Verdict, ...] = ()
+    """What was found out about the tables."""
+    rejected: str = ""
+    """Why the outputs cannot be trusted: the tables given are stored, but the step counts as not done."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A task that was carried out."""
+
+    manifest: Manifest
+    rows: Mapping[str, int]
+    """Rows of each table."""
+    metadata: Mapping[str, Any]
+    verdicts: tuple[Verdict, ...] = ()
+    rejected: str = ""
+
+
+@dataclass(eq=False)
+class Work:
+    """What the code of a step has at hand."""
+
+    project: Project
+    plan: Plan
+    state: State
+    step: Step
+    con: duckdb.DuckDBPyConnection
+    origin: Origin | None
+    unit: Unit | None
+    items: tuple[str, ...]
+    options: Options
+    tell: Callable[[str, float], None]
+    """Takes what is being done now, and the share of it that is done."""
+    log: Callable[[str], None]
+
+    @property
+    def at(self) -> Origin:
+        assert self.origin is not None, f"{self.step.name} has no origin"
+        return self.origin
+
+    @property
+    def firm(self) -> Unit:
+        assert self.unit is not None, f"{self.step.name} is made across firms"
+        return self.unit
+
+    @property
+    def study(self) -> StudyDesign:
+        return self.project.study()
+
+    def panel(
+        self, unit: Unit | None = None, *, customers: bool = False, until: date | None = None
+    ) -> FirmPanel:
+        """The firm's panel up to the origin: nothing later is in it."""
+        unit = unit or self.firm
+        lake = self.project.lake
+        if not lake.folder("cohort_week", unit=unit).exists():
+            raise BadFirmData(unit.name, "its cohort tables do not exist; materialise them first")
+        panel = read_panel(
+            self.con,
+            unit.name,
+            self.project.timeline(),
+            cohort_week=lake.relation(TABLES["cohort_week"], unit=unit),
+            orders=lake.relation(TABLES["transactions"], unit=unit) if customers else None,
+        )
+        return panel.until(until or self.at.week)
+
+    def relations(self) -> Relations:
+        """What the step may see of every firm: data up to the origin (or through its target), forecasts made there."""
+        lake, at = self.project.lake, self.at
+        last = at.target.last if self.step.sees_target else at.week
+        data = {
+            name: f"(SELECT * FROM {lake.relation(TABLES[name])} WHERE week <= DATE '{last}')"
+            for name in ("firm_week", "cohort_week")
+        }
+        forecasts = {
+            name: f"(SELECT * FROM {lake.relation(TABLES[name], at.week)} WHERE purpose = '{at.purpose}')"
+            for name in ("model_fit", "forecast_week", "forecast_cohort_week")
+        }
+        return Relations(firm=lake.relation(TABLES["firm"]), **data, **forecasts)
+
+    def frame(self, table: str) -> pd.DataFrame:
+        """A table made across firms at the same origin."""
+        spec = self.plan.tables[table]
+        return self.con.execute(f"FROM {self.project.lake.relation(spec, self.at.week)}").df()
+
+
+def carry_out(
+    project: Project,
+    plan: Plan,
+    task: Task,
+    options: Options | None = None,
+    *,
+    tell: Callable[[str, float], None] = lambda doing, share: None,
+    log: Callable[[str], None] = lambda text: None,
+) -> Outcome:
+    """Do one task and commit its outputs.
+
+    The outputs of a step are one transaction: they are written under temporary names, the old manifest is
+    removed, the files are renamed into place, and the new manifest is written last.
+    """
+    step, origin, unit = task.step, task.origin, task.unit
+    if origin:
+        project.pin(study=origin.purpose == "study")
+    state = State(project, plan)
+    inputs = state.inputs(step, origin, unit)
+    before = state.is_current(step, origin, unit)
+    outcome = None
+    with duck.connect(project.spill, threads=1 if step.by_firm and step.has_origins else None) as con:
+        work = Work(
+            project, plan, state, step, con, origin, unit, task.items, options or Options(), tell, log
+        )
+        made = step.make(work)
+        for part in made if isinstance(made, Iterator) else [made]:
+            before, rows = _store(work, part, inputs, before)
+            outcome = Outcome(before, rows, part.metadata, part.verdicts, part.rejected)
+    assert outcome is not None, f"{step.name} made nothing"
+    return outcome
+
+
+def _store(
+    work: Work, made: Made, inputs: Mapping[str, str], before: Manifest | None
+) -> tuple[Manifest, dict[str, int]]:
+    project, step, origin, unit = work.project, work.step, work.origin, work.unit
+    week, part = origin.week if origin else None, step.part(origin)
+    tables = {table.name: table for table in step.writes}
+    staged: dict[Path, Path] = dict(made.files)
+    rows = {}
+    attempted = work.items if made.attempted is None else made.attempted
+    kept = before if step.items else None
+    try:
+        for name, value in made.tables.items():
+            relation = value if isinstance(value, str) else "made"
+            if not isinstance(value, str):
+                work.con.register("made", value)
+            target = project.lake.path(name, part, week, unit)
+            if kept and target.exists():
+                # Rows of other items, made from the same inputs, stay.
+                tried = ", ".join(map(duck.literal, attempted))
+                old = f"(FROM {duck.parquet([target])} WHERE {ITEM} NOT IN ({tried}))"
+                relation = f"(FROM {old} UNION ALL BY NAME FROM {relation})"
+            staged[target], rows[name] = project.lake.stage(work.con, tables[name], relation, target)
+            if not isinstance(value, str):
+                work.con.unregister("made")
+        project.manifests.remove(part, week, unit)
+        files = commit(project.data, staged)
+    finally:
+        for temporary in staged.values():
+            with suppress(FileNotFoundError):
+                temporary.unlink()
+    others = {k: v for k, v in kept.items.items() if k not in attempted} if kept else {}
+    manifest = Manifest(
+        step=step.name,
+        version=step.version,
+        inputs=dict(inputs),
+        items={**others, **made.items},
+        files={**(kept.files if kept else {}), **files},
+        as_of=dict(made.as_of),
+    )
+    if not made.rejected:
+        project.manifests.write(part, week, unit, manifest)
+    return manifest, rows
