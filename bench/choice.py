@@ -5,8 +5,8 @@
 
 Simulated firms of full size over six years, forecast a year ahead from every quarter. At each quarter a model is chosen
 from the backtests known by then, and judged on the year that follows, which no choice has seen. The constants of the
-rule were chosen on economies 9101 and 9102; 9103 was used once, to confirm them. `plus_paths` is `cbmt_plus` without
-its network, which is too slow for so many origins, with a prior learned from the weeks up to the first of them.
+rule were chosen on economies 9101 and 9102; 9103 was used once, to confirm them. The prior of `cbmt_plus` is learned
+from the weeks up to the first quarter.
 """
 
 from __future__ import annotations
@@ -30,11 +30,8 @@ from cbmt_core.design import StudyDesign
 from cbmt_core.evaluation import Relations
 from cbmt_core.metrics import smape
 from cbmt_core.models import build
-from cbmt_core.models.cohort_glm import CohortGlm
-from cbmt_core.models.contract import CannotFit, PrimitiveForecast
+from cbmt_core.models.contract import CannotFit
 from cbmt_core.models.plus import PathPriors, learn_priors, weekly_series
-from cbmt_core.models.plus.paths import fit_paths
-from cbmt_core.models.plus.series import HALF, series_of
 from cbmt_core.panel import FirmPanel
 from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.timeline import HORIZON, Origin
@@ -42,7 +39,7 @@ from cbmt_core.timeline import HORIZON, Origin
 SEED = 9101
 DESIGN = StudyDesign.for_span(date(2016, 1, 1), date(2022, 2, 26))
 ORIGINS = DESIGN.backtest_origins()
-PLUS = "plus_paths"
+PLUS = "cbmt_plus"
 SHRINKAGES = (0, 1, 2, 4, 8, 16, 1000)
 MARGINS = (0.0, 0.05, 0.1)
 BACKTESTS = ((1, 2), (3, 5), (6, 20))
@@ -71,15 +68,6 @@ def priors(firms: int, seed: int) -> PathPriors:
     return learn_priors(pd.concat(series), DESIGN.country)
 
 
-def plus_paths(panel: FirmPanel, prior: PathPriors) -> PrimitiveForecast:
-    glm = CohortGlm().fit(panel, seed=1)
-    acquired, repeat, aov = fit_paths(series_of(panel, glm)["drivers"], prior.groups["drivers"]).forecast(
-        HORIZON
-    )
-    R, V = glm.cohorts_alone(HORIZON)
-    return PrimitiveForecast(np.maximum(np.exp(acquired) - HALF, 0.0), R * np.exp(repeat), V * np.exp(aov))
-
-
 def forecasts(model: str, firms: int, seed: int) -> pd.DataFrame:
     """Rows of `forecast_week` with the columns that count here, from every origin."""
     frames = []
@@ -87,10 +75,8 @@ def forecasts(model: str, firms: int, seed: int) -> pd.DataFrame:
         for origin in ORIGINS:
             seen = panel.until(origin.week)
             try:
-                if model == PLUS:
-                    made = plus_paths(seen, priors(firms, seed))
-                else:
-                    made = build(model).fit(seen, seed=1).forecast(HORIZON)
+                options = {"priors": priors(firms, seed)} if model == PLUS else {}
+                made = build(model, **options).fit(seen, seed=1).forecast(HORIZON)
             except CannotFit as error:
                 print(error, file=sys.stderr)
                 continue
