@@ -179,8 +179,8 @@ def carry_out(
     """
     step, origin, unit = task.step, task.origin, task.unit
     project.check_schema()
-    if origin:
-        project.pin(study=origin.purpose == "study")
+    if origin and origin.purpose == "study":
+        project.pin_study()
     state = State(project, plan)
     inputs = state.inputs(step, origin, unit)
     before = state.is_current(step, origin, unit)
