@@ -45,7 +45,8 @@ class Step:
         sees_target: reads the weeks after the origin too, to judge forecasts of them.
         batch: firms in one Dagster run.
         options: settings of a run (fields of `work.Options`) that it understands.
-        settings: further inputs, name -> digest: part of the configuration, say.
+        settings: further inputs, name -> digest: part of the configuration, say. Under the name of a step that it
+            needs, what it takes from that step.
         items: the models it makes -> what each is made with; None for a step that makes one thing.
         enough: whether an item made with `have` serves where `want` is asked for.
         only_for: models that alone need its outputs; a run of other models leaves it out.
@@ -204,9 +205,11 @@ class State:
         return self._panel[key]
 
     def inputs(self, step: Step, origin: Origin | None, unit: Unit | None) -> dict[str, str]:
-        """What the step would be made from now."""
+        """What the step would be made from now: its settings, and what the other steps it needs have made."""
         found = dict(step.settings(self.project, unit, origin)) if step.settings else {}
         for other in self.plan.needed(step):
+            if other.name in found:
+                continue
             if other.has_origins:
                 read = other.read_at(self.project, origin) if origin else other.at(self.project)
             else:
