@@ -114,6 +114,7 @@ def commit(data: Path, staged: Mapping[Path, Path]) -> dict[str, str]:
         atomic.fsync(temporary)
     for target, temporary in staged.items():
         os.replace(temporary, target)
+        atomic.sweep(target)
     for folder in {target.parent for target in staged}:
         atomic.fsync(folder)
     return digests
