@@ -44,6 +44,8 @@ class Manifest:
     """Path below the data folder -> digest of the content."""
     as_of: Mapping[str, str] = field(default_factory=dict)
     """Week -> digest of all that the outputs say of the weeks up to it; of the data tables only."""
+    rejected: str = ""
+    """Why what was made last cannot be trusted: the files are the last good ones, and the step is not done."""
 
     @property
     def digest(self) -> str:
@@ -54,6 +56,10 @@ class Manifest:
         """Digest of what was known at the end of `week`; empty where nothing was."""
         known = [day for day in self.as_of if day <= week.isoformat()]
         return self.as_of[max(known)] if known else ""
+
+    def covers(self, week: date) -> bool:
+        """Whether the outputs begin by `week` and reach through it."""
+        return bool(self.as_of) and min(self.as_of) <= week.isoformat() <= max(self.as_of)
 
 
 @dataclass(frozen=True)

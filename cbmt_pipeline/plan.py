@@ -240,7 +240,7 @@ class State:
     def is_current(self, step: Step, origin: Origin | None, unit: Unit | None) -> Manifest | None:
         """The manifest, where it was made by this version from present inputs."""
         made = self.manifest(step, origin, unit)
-        if made is None or made.version != step.version:
+        if made is None or made.rejected or made.version != step.version:
             return None
         return made if made.inputs == self.inputs(step, origin, unit) else None
 
@@ -257,11 +257,12 @@ class State:
         return lacking or None
 
     def ready(self, step: Step, origin: Origin | None, unit: Unit | None) -> bool:
-        """Whether there is something to make it from: of each firm step it needs, an output (of any firm)."""
+        """Whether there is something to make it from: of each firm step it needs, an output to be trusted."""
         for other in self.plan.needed(step):
             if not other.by_firm or other.has_origins or not step.by_firm:
                 continue
-            if self.manifest(other, None, unit) is None:
+            made = self.manifest(other, None, unit)
+            if made is None or made.rejected:
                 return False
         return True
 

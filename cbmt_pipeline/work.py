@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -235,6 +235,11 @@ def _store(
         files={**(kept.files if kept else {}), **files},
         as_of=dict(made.as_of),
     )
-    if not made.rejected:
-        project.manifests.write(part, week, unit, manifest)
+    if made.rejected:
+        # What is made from the last good outputs stays as it is.
+        earlier = work.state.manifest(step, origin, unit)
+        if earlier is None:
+            return manifest, rows
+        manifest = replace(earlier, files={**earlier.files, **files}, rejected=made.rejected)
+    project.manifests.write(part, week, unit, manifest)
     return manifest, rows
