@@ -17,7 +17,7 @@ from cbmt_pipeline.metadata import column_schema, picture, rows_metadata
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.plan import Plan, State, Step, Task
 from cbmt_pipeline.progress import tell
-from cbmt_pipeline.project import Project
+from cbmt_pipeline.project import SEED, Project
 from cbmt_pipeline.resources import ProjectResource
 from cbmt_pipeline.work import Options, Outcome, Picture, Records, carry_out
 
@@ -160,7 +160,7 @@ def _tasks(
     settings = config.model_dump()
     if settings.get("profile"):
         project = project.with_profile(settings["profile"])
-    state = State(project, plan)
+    state = State(project, plan, settings.get("seed", SEED))
     tasks = state.todo(
         step, units=units, purposes=settings.get("purposes"), everything=not settings["only_missing"]
     )

@@ -17,7 +17,7 @@ from cbmt_core.names import Unit
 from cbmt_core.schema import Table
 from cbmt_core.timeline import Origin, Purpose
 from cbmt_pipeline.manifest import Manifest, digest_of
-from cbmt_pipeline.project import Project
+from cbmt_pipeline.project import SEED, Project
 
 if TYPE_CHECKING:
     from cbmt_pipeline.work import Made, Work
@@ -183,10 +183,14 @@ class Plan:
 
 
 class State:
-    """What is made and what is stale in a project: one look at its manifests, as they were when asked for."""
+    """What is made and what is stale in a project: one look at its manifests, as they were when asked for.
 
-    def __init__(self, project: Project, plan: Plan) -> None:
-        self.project, self.plan = project, plan
+    Args:
+        seed: what was made with another one is stale.
+    """
+
+    def __init__(self, project: Project, plan: Plan, seed: int = SEED) -> None:
+        self.project, self.plan, self.seed = project, plan, seed
         self._read: dict[tuple[str, Origin | None, Unit | None], Manifest | None] = {}
         self._panel: dict[tuple[str, Origin | None], dict[Unit, Manifest]] = {}
 
@@ -207,6 +211,8 @@ class State:
     def inputs(self, step: Step, origin: Origin | None, unit: Unit | None) -> dict[str, str]:
         """What the step would be made from now: its settings, and what the other steps it needs have made."""
         found = dict(step.settings(self.project, unit, origin)) if step.settings else {}
+        if "seed" in step.options:
+            found["seed"] = str(self.seed)
         for other in self.plan.needed(step):
             if other.name in found:
                 continue

@@ -180,14 +180,13 @@ def carry_out(
     step, origin, unit = task.step, task.origin, task.unit
     if origin:
         project.pin(study=origin.purpose == "study")
-    state = State(project, plan)
+    options = options or Options()
+    state = State(project, plan, options.seed)
     inputs = state.inputs(step, origin, unit)
     before = state.is_current(step, origin, unit)
     outcome = None
     with duck.connect(project.spill, threads=1 if step.by_firm and step.has_origins else None) as con:
-        work = Work(
-            project, plan, state, step, con, origin, unit, task.items, options or Options(), tell, log
-        )
+        work = Work(project, plan, state, step, con, origin, unit, task.items, options, tell, log)
         made = step.make(work)
         for part in made if isinstance(made, Iterator) else [made]:
             before, rows = _store(work, part, inputs, before)
