@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
@@ -103,12 +103,13 @@ class Manifests:
                 path.unlink(missing_ok=True)
 
 
-def commit(data: Path, staged: Mapping[Path, Path]) -> dict[str, str]:
+def commit(data: Path, staged: Mapping[Path, Path], gone: Iterable[Path] = ()) -> dict[str, str]:
     """Put files that were written under temporary names in their places.
 
     Args:
         data: the folder that the returned paths are relative to.
         staged: final path -> temporary path.
+        gone: files to remove before.
 
     Returns:
         Path -> digest, for the manifest. Callers remove the old manifest before and write the new one after:
@@ -118,6 +119,8 @@ def commit(data: Path, staged: Mapping[Path, Path]) -> dict[str, str]:
     for target, temporary in staged.items():
         digests[str(target.relative_to(data))] = _file_digest(temporary)
         atomic.fsync(temporary)
+    for path in gone:
+        path.unlink(missing_ok=True)
     for target, temporary in staged.items():
         os.replace(temporary, target)
         atomic.sweep(target)

@@ -71,6 +71,8 @@ class Made:
     """Items made -> what with. An item that broke is left out, so that the next run tries again."""
     files: Mapping[Path, Path] = field(default_factory=dict)
     """Further files: final path -> temporary path."""
+    gone: tuple[Path, ...] = ()
+    """Files that are removed before the new ones are put in their places."""
     as_of: Mapping[str, str] = field(default_factory=dict)
     """As in Manifest."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -220,18 +222,19 @@ def _store(
             if not isinstance(value, str):
                 work.con.unregister("made")
         project.manifests.remove(part, week, unit)
-        files = commit(project.data, staged)
+        files = commit(project.data, staged, made.gone)
     finally:
         for temporary in staged.values():
             with suppress(FileNotFoundError):
                 temporary.unlink()
+    gone = {str(path.relative_to(project.data)) for path in made.gone}
     others = {k: v for k, v in kept.items.items() if k not in attempted} if kept else {}
     manifest = Manifest(
         step=step.name,
         version=step.version,
         inputs=dict(inputs),
         items={**others, **made.items},
-        files={**(kept.files if kept else {}), **files},
+        files={**{k: v for k, v in kept.files.items() if k not in gone}, **files} if kept else files,
         as_of=dict(made.as_of),
     )
     if made.rejected:

@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_limits
 from cbmt_core import atomic
 from cbmt_core.config import PROFILE_NAMES
 from cbmt_core.errors import ConfigError
-from cbmt_core.fits import UNEXPECTED, ModelFit, fit_model, load_fit, stage_fit
+from cbmt_core.fits import UNEXPECTED, ModelFit, commit_markers, fit_model, load_fit, stage_fit
 from cbmt_core.models import MODELS, options_of
 from cbmt_core.panel import FirmPanel
 from cbmt_core.report.training_figures import learning_curves, tuning_history
@@ -41,6 +41,7 @@ def make(work: Work) -> Iterator[Made]:
             whole = not (fit.reason or "").startswith(UNEXPECTED)
             yield Made(
                 files=files,
+                gone=commit_markers(folder),
                 items={name: _made_with(name, profile)} if whole else {},
                 attempted=(name,),
                 metadata={"profile": profile, **_metadata(work.firm.name, fits)},
