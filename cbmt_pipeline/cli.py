@@ -324,6 +324,7 @@ def ui(project: Project, port: int) -> None:
     from cbmt_pipeline.runner import fail_orphaned_runs
 
     _ = project.config
+    project.check_schema()
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", port)) == 0:
             raise CbmtError(f"port {port} is taken, maybe by another `cbmt ui`; choose one with --port")

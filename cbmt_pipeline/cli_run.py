@@ -103,6 +103,7 @@ def run(
         raise click.UsageError(f"{', '.join(trained)} cannot be made with --no-networks")
     if profile:
         project = project.with_profile(profile)
+    project.check_schema()
     project.networks()  # A name in cbmt.toml that is none is told now, not after the benchmarks.
     project.live_models()
     started = time.monotonic()
