@@ -280,7 +280,7 @@ def study(project: Project, refresh: bool) -> None:
     if refresh:
         before = project.config.study
         moved = project.move_study()
-        if before and before.origin == moved.origin:
+        if before and (before.origin, before.holdout_weeks) == (moved.origin, moved.holdout_weeks):
             console.print("the study stands at the newest weeks already")
         else:
             console.print(

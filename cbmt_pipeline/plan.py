@@ -213,6 +213,9 @@ class State:
         found = dict(step.settings(self.project, unit, origin)) if step.settings else {}
         if "seed" in step.options:
             found["seed"] = str(self.seed)
+        if origin:
+            # A study that has grown stands where it stood, and looks further ahead.
+            found["horizon"] = str(origin.horizon)
         for other in self.plan.needed(step):
             if other.name in found:
                 continue
