@@ -10,6 +10,7 @@ from materialised import Materialised
 
 from cbmt_core.models import MODELS
 from cbmt_core.models.registry import ModelEntry
+from cbmt_core.models.seasonal_naive import SeasonalNaive
 from cbmt_core.simulate import Economy
 from cbmt_pipeline.project import SEED
 
@@ -21,8 +22,10 @@ class Broken:
         raise ZeroDivisionError("planted")
 
 
-def forecast(project: Materialised, models: list[str], seed: int = 1) -> dg.ExecuteInProcessResult:
-    settings = {"models": models, "seed": seed}
+def forecast(
+    project: Materialised, models: list[str], seed: int = 1, only_missing: bool = False
+) -> dg.ExecuteInProcessResult:
+    settings = {"models": models, "seed": seed, "only_missing": only_missing}
     return project.make(["benchmark_forecasts"], project.units[0], benchmark_forecasts=settings)
 
 
@@ -76,6 +79,27 @@ def test_one_models_failure_is_recorded_and_loses_nothing(
     (missing,) = materialised.missing("benchmark_forecasts").values()
     assert "broken" in missing
     assert not {"seasonal_naive", "cohort_glm"} & set(missing)
+    before = materialised.query("SELECT * FROM model_fit WHERE model <> 'broken' ORDER BY model")
+    monkeypatch.setattr("cbmt_core.models.seasonal_naive.Broken", SeasonalNaive)
+    forecast(materialised, ["seasonal_naive", "broken", "cohort_glm"], seed=SEED, only_missing=True)
+    assert materialised.query("SELECT * FROM model_fit WHERE model <> 'broken' ORDER BY model") == before
+    assert materialised.query("SELECT count(DISTINCT model) FROM forecast_week") == [(3,)]
+    (missing,) = materialised.missing("benchmark_forecasts").values()
+    assert "broken" not in missing
+
+
+def test_what_is_up_to_date_is_left_alone_where_only_the_missing_is_asked_for(
+    materialised: Materialised,
+) -> None:
+    forecast(materialised, QUICK[:2], seed=SEED)
+    unit, project = materialised.units[0], materialised.project
+    path = project.manifests.path("benchmark_forecasts", project.study().origin, unit)
+    before = path.stat().st_mtime_ns
+    forecast(materialised, QUICK[:2], seed=SEED, only_missing=True)
+    assert path.stat().st_mtime_ns == before
+    forecast(materialised, QUICK, seed=SEED, only_missing=True)
+    assert materialised.metadata("benchmark_forecasts", unit)["models"].value == 1
+    assert materialised.query("SELECT count(DISTINCT model) FROM forecast_week") == [(3,)]
 
 
 def test_running_some_models_keeps_the_others_of_the_same_data(materialised: Materialised) -> None:
