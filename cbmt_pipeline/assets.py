@@ -106,19 +106,32 @@ def _by_firm(plan: Plan, step: Step) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, config: Config, project: ProjectResource
     ) -> Iterator[dg.MaterializeResult]:
         opened = project.open()
+        recorded: list[tuple[Outcome, Unit]] = []
 
         def make(unit: Unit) -> None:
             tasks = _tasks(opened, plan, step, config, [unit])
             outcomes = [_carry_out(context, opened, plan, task, config, unit.slug) for task in tasks]
             if outcomes:
                 _record(context, step, outcomes[-1], unit)
+                recorded.append((outcomes[-1], unit))
             if rejected := [outcome.rejected for outcome in outcomes if outcome.rejected]:
                 raise CbmtError("; ".join(rejected))
 
         for_each_firm(context, make)
-        yield from ()  # Every firm was recorded one by one above; there is no other output.
+        if _others_follow(context):
+            # A step of the same run that needs this one is skipped unless there is an output. An output tells
+            # nothing of single firms: what was recorded of them is recorded again, so that it is the newest.
+            for key in context.selected_asset_keys:
+                yield dg.MaterializeResult(asset_key=key, metadata={"note": "see each firm"})
+            for outcome, unit in recorded:
+                _record(context, step, outcome, unit)
 
     return made
+
+
+def _others_follow(context: dg.AssetExecutionContext) -> bool:
+    """Whether the run has other steps than this one."""
+    return set(context.job_def.asset_layer.executable_asset_keys) > set(context.selected_asset_keys)
 
 
 def _across_firms(plan: Plan, step: Step) -> dg.AssetsDefinition:
