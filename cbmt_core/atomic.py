@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
-__all__ = ["fsync", "only_one", "replacing", "temporary_name", "write_text"]
+__all__ = ["fsync", "only_one", "replacing", "sweep", "temporary_name", "write_text"]
 
 ABANDONED = 24 * 3600
 """Seconds after which a temporary file belongs to no living writer."""
@@ -32,7 +32,7 @@ def replacing(target: Path) -> Iterator[Path]:
         fsync(target.parent)
     finally:
         temporary.unlink(missing_ok=True)
-        _sweep(target)
+        sweep(target)
 
 
 def temporary_name(target: Path) -> Path:
@@ -49,7 +49,7 @@ def fsync(path: Path) -> None:
         os.close(handle)
 
 
-def _sweep(target: Path) -> None:
+def sweep(target: Path) -> None:
     """Remove what killed writers of `target` left behind."""
     for path in target.parent.glob(f".{escape(target.name)}.*.tmp*"):
         with suppress(FileNotFoundError):

@@ -15,7 +15,7 @@ from cbmt_core.models import CannotFit, FittedForecaster, build, load
 from cbmt_core.models.storage import stage
 from cbmt_core.panel import FirmPanel
 
-__all__ = ["UNEXPECTED", "ModelFit", "fit_model", "guarded", "load_fit", "stage_fit"]
+__all__ = ["UNEXPECTED", "ModelFit", "commit_markers", "fit_model", "guarded", "load_fit", "stage_fit"]
 
 UNEXPECTED = "unexpected"
 """How the reason begins when a model broke, instead of refusing."""
@@ -69,13 +69,11 @@ def fit_model(name: str, panel: FirmPanel, seed: int, **options: Any) -> ModelFi
 def stage_fit(fit: ModelFit, folder: Path) -> dict[Path, Path]:
     """Write the fit's files under temporary names in `folder`: final path -> temporary path.
 
-    Once they are in their places, `load_fit` reads the fit back and `cbmt_core.models.load` its model.
+    Once they are in their places, `load_fit` reads the fit back and `cbmt_core.models.load` its model. Whoever puts
+    them there removes `commit_markers` first and keeps the order, in which `fit.json` is last.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "fit.json").unlink(missing_ok=True)
     staged = stage(fit.fitted, folder) if fit.fitted else {}
-    if not fit.fitted:
-        (folder / "model.json").unlink(missing_ok=True)
     note = {
         "firm": fit.firm,
         "model": fit.model,
@@ -90,6 +88,11 @@ def stage_fit(fit: ModelFit, folder: Path) -> dict[Path, Path]:
     staged[target] = atomic.temporary_name(target)
     staged[target].write_text(json.dumps(note, indent=1), encoding="utf-8")
     return staged
+
+
+def commit_markers(folder: Path) -> tuple[Path, ...]:
+    """The files of a fit without which the others do not count."""
+    return folder / "fit.json", folder / "model.json"
 
 
 def load_fit(folder: Path) -> ModelFit:

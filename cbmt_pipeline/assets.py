@@ -17,7 +17,7 @@ from cbmt_pipeline.metadata import column_schema, picture, rows_metadata
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.plan import Plan, State, Step, Task
 from cbmt_pipeline.progress import tell
-from cbmt_pipeline.project import Project
+from cbmt_pipeline.project import SEED, Project
 from cbmt_pipeline.resources import ProjectResource
 from cbmt_pipeline.work import Options, Outcome, Picture, Records, carry_out
 
@@ -106,19 +106,32 @@ def _by_firm(plan: Plan, step: Step) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, config: Config, project: ProjectResource
     ) -> Iterator[dg.MaterializeResult]:
         opened = project.open()
+        recorded: list[tuple[Outcome, Unit]] = []
 
         def make(unit: Unit) -> None:
             tasks = _tasks(opened, plan, step, config, [unit])
             outcomes = [_carry_out(context, opened, plan, task, config, unit.slug) for task in tasks]
             if outcomes:
                 _record(context, step, outcomes[-1], unit)
+                recorded.append((outcomes[-1], unit))
             if rejected := [outcome.rejected for outcome in outcomes if outcome.rejected]:
                 raise CbmtError("; ".join(rejected))
 
         for_each_firm(context, make)
-        yield from ()  # Every firm was recorded one by one above; there is no other output.
+        if _others_follow(context):
+            # A step of the same run that needs this one is skipped unless there is an output. An output tells
+            # nothing of single firms: what was recorded of them is recorded again, so that it is the newest.
+            for key in context.selected_asset_keys:
+                yield dg.MaterializeResult(asset_key=key, metadata={"note": "see each firm"})
+            for outcome, unit in recorded:
+                _record(context, step, outcome, unit)
 
     return made
+
+
+def _others_follow(context: dg.AssetExecutionContext) -> bool:
+    """Whether the run has other steps than this one."""
+    return set(context.job_def.asset_layer.executable_asset_keys) > set(context.selected_asset_keys)
 
 
 def _across_firms(plan: Plan, step: Step) -> dg.AssetsDefinition:
@@ -160,7 +173,7 @@ def _tasks(
     settings = config.model_dump()
     if settings.get("profile"):
         project = project.with_profile(settings["profile"])
-    state = State(project, plan)
+    state = State(project, plan, settings.get("seed", SEED))
     tasks = state.todo(
         step, units=units, purposes=settings.get("purposes"), everything=not settings["only_missing"]
     )

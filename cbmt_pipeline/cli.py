@@ -273,7 +273,7 @@ def study(project: Project, refresh: bool) -> None:
     if refresh:
         before = project.config.study
         moved = project.move_study()
-        if before and before.origin == moved.origin:
+        if before and (before.origin, before.holdout_weeks) == (moved.origin, moved.holdout_weeks):
             console.print("the study stands at the newest weeks already")
         else:
             console.print(
@@ -317,6 +317,7 @@ def ui(project: Project, port: int) -> None:
     from cbmt_pipeline.runner import fail_orphaned_runs
 
     _ = project.config
+    project.check_schema()
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", port)) == 0:
             raise CbmtError(f"port {port} is taken, maybe by another `cbmt ui`; choose one with --port")

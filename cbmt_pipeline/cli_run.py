@@ -99,12 +99,15 @@ def run(
     no daemon. A firm that fails is named with its reason; the others go on. Exit code 1 if any failed.
     A run that was stopped, at whatever point, goes on where it was when it is started again.
     """
+    from cbmt_pipeline.runner import fail_orphaned_runs
+
     if unknown := sorted(set(only) - set(MODELS)):
         raise click.UsageError(f"no model is called {', '.join(unknown)}; there are: {', '.join(MODELS)}")
     if no_networks and (trained := sorted(set(only) & set(networks()))):
         raise click.UsageError(f"{', '.join(trained)} cannot be made with --no-networks")
     if profile:
         project = project.with_profile(profile)
+    project.check_schema()
     project.networks()  # A name in cbmt.toml that is none is told now, not after the benchmarks.
     project.live_models()
     started = time.monotonic()
@@ -139,6 +142,8 @@ def run(
     if not project.warehouse.exists():
         raise CbmtError("nothing could be published")
     if not job.runs:
+        # A run that has something to do does this before it begins.
+        fail_orphaned_runs(project)
         console.print("everything is up to date" + (" for " + ", ".join(only) if only else ""))
     _print_made(project, time.monotonic() - started, bool(job.runs))
     if job.failures or intake_error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import date
 from pathlib import Path
@@ -44,6 +44,8 @@ class Manifest:
     """Path below the data folder -> digest of the content."""
     as_of: Mapping[str, str] = field(default_factory=dict)
     """Week -> digest of all that the outputs say of the weeks up to it; of the data tables only."""
+    rejected: str = ""
+    """Why what was made last cannot be trusted: the files are the last good ones, and the step is not done."""
 
     @property
     def digest(self) -> str:
@@ -54,6 +56,10 @@ class Manifest:
         """Digest of what was known at the end of `week`; empty where nothing was."""
         known = [day for day in self.as_of if day <= week.isoformat()]
         return self.as_of[max(known)] if known else ""
+
+    def covers(self, week: date) -> bool:
+        """Whether the outputs begin by `week` and reach through it."""
+        return bool(self.as_of) and min(self.as_of) <= week.isoformat() <= max(self.as_of)
 
 
 @dataclass(frozen=True)
@@ -97,12 +103,13 @@ class Manifests:
                 path.unlink(missing_ok=True)
 
 
-def commit(data: Path, staged: Mapping[Path, Path]) -> dict[str, str]:
+def commit(data: Path, staged: Mapping[Path, Path], gone: Iterable[Path] = ()) -> dict[str, str]:
     """Put files that were written under temporary names in their places.
 
     Args:
         data: the folder that the returned paths are relative to.
         staged: final path -> temporary path.
+        gone: files to remove before.
 
     Returns:
         Path -> digest, for the manifest. Callers remove the old manifest before and write the new one after:
@@ -112,8 +119,11 @@ def commit(data: Path, staged: Mapping[Path, Path]) -> dict[str, str]:
     for target, temporary in staged.items():
         digests[str(target.relative_to(data))] = _file_digest(temporary)
         atomic.fsync(temporary)
+    for path in gone:
+        path.unlink(missing_ok=True)
     for target, temporary in staged.items():
         os.replace(temporary, target)
+        atomic.sweep(target)
     for folder in {target.parent for target in staged}:
         atomic.fsync(folder)
     return digests

@@ -17,7 +17,7 @@ from cbmt_core.names import Unit
 from cbmt_core.schema import Table
 from cbmt_core.timeline import Origin, Purpose
 from cbmt_pipeline.manifest import Manifest, digest_of
-from cbmt_pipeline.project import Project
+from cbmt_pipeline.project import SEED, Project
 
 if TYPE_CHECKING:
     from cbmt_pipeline.work import Made, Work
@@ -45,7 +45,8 @@ class Step:
         sees_target: reads the weeks after the origin too, to judge forecasts of them.
         batch: firms in one Dagster run.
         options: settings of a run (fields of `work.Options`) that it understands.
-        settings: further inputs, name -> digest: part of the configuration, say.
+        settings: further inputs, name -> digest: part of the configuration, say. Under the name of a step that it
+            needs, what it takes from that step.
         items: the models it makes -> what each is made with; None for a step that makes one thing.
         enough: whether an item made with `have` serves where `want` is asked for.
         only_for: models that alone need its outputs; a run of other models leaves it out.
@@ -182,10 +183,14 @@ class Plan:
 
 
 class State:
-    """What is made and what is stale in a project: one look at its manifests, as they were when asked for."""
+    """What is made and what is stale in a project: one look at its manifests, as they were when asked for.
 
-    def __init__(self, project: Project, plan: Plan) -> None:
-        self.project, self.plan = project, plan
+    Args:
+        seed: what was made with another one is stale.
+    """
+
+    def __init__(self, project: Project, plan: Plan, seed: int = SEED) -> None:
+        self.project, self.plan, self.seed = project, plan, seed
         self._read: dict[tuple[str, Origin | None, Unit | None], Manifest | None] = {}
         self._panel: dict[tuple[str, Origin | None], dict[Unit, Manifest]] = {}
         self._origins: dict[tuple[str, Origin | None], list[Origin | None]] = {}
@@ -205,9 +210,16 @@ class State:
         return self._panel[key]
 
     def inputs(self, step: Step, origin: Origin | None, unit: Unit | None) -> dict[str, str]:
-        """What the step would be made from now."""
+        """What the step would be made from now: its settings, and what the other steps it needs have made."""
         found = dict(step.settings(self.project, unit, origin)) if step.settings else {}
+        if "seed" in step.options:
+            found["seed"] = str(self.seed)
+        if origin:
+            # A study that has grown stands where it stood, and looks further ahead.
+            found["horizon"] = str(origin.horizon)
         for other in self.plan.needed(step):
+            if other.name in found:
+                continue
             digests = [self._output(step, origin, other, at, unit) for at in self._read_at(other, origin)]
             found[other.name] = digests[0] if len(digests) == 1 else digest_of(digests)
         return found
@@ -244,7 +256,7 @@ class State:
     def is_current(self, step: Step, origin: Origin | None, unit: Unit | None) -> Manifest | None:
         """The manifest, where it was made by this version from present inputs."""
         made = self.manifest(step, origin, unit)
-        if made is None or made.version != step.version:
+        if made is None or made.rejected or made.version != step.version:
             return None
         return made if made.inputs == self.inputs(step, origin, unit) else None
 
@@ -261,11 +273,12 @@ class State:
         return lacking or None
 
     def ready(self, step: Step, origin: Origin | None, unit: Unit | None) -> bool:
-        """Whether there is something to make it from: of each firm step it needs, an output (of any firm)."""
+        """Whether there is something to make it from: of each firm step it needs, an output to be trusted."""
         for other in self.plan.needed(step):
             if not other.by_firm or other.has_origins or not step.by_firm:
                 continue
-            if self.manifest(other, None, unit) is None:
+            made = self.manifest(other, None, unit)
+            if made is None or made.rejected:
                 return False
         return True
 

@@ -36,7 +36,7 @@ def publish(project: Project, plan: Plan) -> dict[str, int]:
                 _create(con, table)
                 rows[table.name] = _retrying(partial(_fill, con, table, project, plan))
             else:
-                _view(con, table, project)
+                _view(con, table, project, plan)
         _describe_weeks(con, project)
         for view in VIEWS:
             con.execute(f"CREATE VIEW {view.name} AS {view.sql}")
@@ -117,9 +117,9 @@ def _describe_weeks(con: duckdb.DuckDBPyConnection, project: Project) -> None:
             con.executemany(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(table.columns))})", rows)
 
 
-def _view(con: duckdb.DuckDBPyConnection, table: Table, project: Project) -> None:
+def _view(con: duckdb.DuckDBPyConnection, table: Table, project: Project, plan: Plan) -> None:
     """The largest tables stay in the lake: copying them would be most of the work of publishing."""
-    con.execute(f"CREATE VIEW {table.name} AS FROM {project.lake.relation(table)}")
+    con.execute(f"CREATE VIEW {table.name} AS FROM {_relation(table, project, plan)}")
     meaning = f"{table.meaning} Read from the lake as it is now, not from the snapshot."
     con.execute(f"COMMENT ON VIEW {table.name} IS {literal(meaning)}")
     _comment_columns(con, table.name, table.meanings)

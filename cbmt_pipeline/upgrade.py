@@ -17,10 +17,8 @@ def upgrade(project: Project) -> list[str]:
     found = project.lake_schema()
     if found is None or found == LAKE_SCHEMA:
         return ["nothing to do: the project has the present layout"]
-    project_check = project.lake_schema()
-    assert project_check is not None
-    if project_check > LAKE_SCHEMA:
-        project.check_schema()
+    if found > LAKE_SCHEMA:
+        project.check_schema()  # Raises.
     lines = []
     if not project.why_no_study():
         project.pin_study()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,8 @@ class Made:
     """Items made -> what with. An item that broke is left out, so that the next run tries again."""
     files: Mapping[Path, Path] = field(default_factory=dict)
     """Further files: final path -> temporary path."""
+    gone: tuple[Path, ...] = ()
+    """Files that are removed before the new ones are put in their places."""
     as_of: Mapping[str, str] = field(default_factory=dict)
     """As in Manifest."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -181,14 +183,13 @@ def carry_out(
     project.check_schema()
     if origin and origin.purpose == "study":
         project.pin_study()
-    state = State(project, plan)
+    options = options or Options()
+    state = State(project, plan, options.seed)
     inputs = state.inputs(step, origin, unit)
     before = state.is_current(step, origin, unit)
     outcome = None
     with duck.connect(project.spill, threads=1 if step.by_firm and step.has_origins else None) as con:
-        work = Work(
-            project, plan, state, step, con, origin, unit, task.items, options or Options(), tell, log
-        )
+        work = Work(project, plan, state, step, con, origin, unit, task.items, options, tell, log)
         made = step.make(work)
         for part in made if isinstance(made, Iterator) else [made]:
             before, rows = _store(work, part, inputs, before)
@@ -222,20 +223,26 @@ def _store(
             if not isinstance(value, str):
                 work.con.unregister("made")
         project.manifests.remove(part, week, unit)
-        files = commit(project.data, staged)
+        files = commit(project.data, staged, made.gone)
     finally:
         for temporary in staged.values():
             with suppress(FileNotFoundError):
                 temporary.unlink()
+    gone = {str(path.relative_to(project.data)) for path in made.gone}
     others = {k: v for k, v in kept.items.items() if k not in attempted} if kept else {}
     manifest = Manifest(
         step=step.name,
         version=step.version,
         inputs=dict(inputs),
         items={**others, **made.items},
-        files={**(kept.files if kept else {}), **files},
+        files={**{k: v for k, v in kept.files.items() if k not in gone}, **files} if kept else files,
         as_of=dict(made.as_of),
     )
-    if not made.rejected:
-        project.manifests.write(part, week, unit, manifest)
+    if made.rejected:
+        # What is made from the last good outputs stays as it is.
+        earlier = work.state.manifest(step, origin, unit)
+        if earlier is None:
+            return manifest, rows
+        manifest = replace(earlier, files={**earlier.files, **files}, rejected=made.rejected)
+    project.manifests.write(part, week, unit, manifest)
     return manifest, rows

@@ -7,6 +7,7 @@ from cbmt_pipeline.work import Made, Work
 
 def make(work: Work) -> Made:
     project = work.project
+    project.check_schema()
 
     def on_file(file: str, done: int, total: int) -> None:
         work.log(f"{done + 1}/{total} {file}")

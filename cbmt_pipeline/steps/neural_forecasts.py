@@ -13,8 +13,8 @@ from cbmt_pipeline.work import Made, Work
 
 def make(work: Work) -> Made:
     tuned = work.state.is_current(work.plan["tuned_models"], work.origin, work.unit)
-    trained = dict(tuned.items) if tuned else {}
-    absent = [name for name in work.items if name not in trained]
+    # A network that broke has no item but a fit with its reason, which is recorded as a forecast would be.
+    absent = [name for name in work.items if not (tuned and tuned_models.was_tried(work, tuned, name))]
     if absent:
         names = ", ".join(absent)
         raise BadFirmData(
@@ -25,7 +25,8 @@ def make(work: Work) -> Made:
         runs = [
             forecast_fit(tuned_models.load_tuned(work, name), panel, work.at.horizon) for name in work.items
         ]
-    return forecasts_made(work, runs, {name: trained[name] for name in work.items})
+    trained = dict(tuned.items) if tuned else {}
+    return forecasts_made(work, runs, {name: trained[name] for name in work.items if name in trained})
 
 
 STEP = Step(

@@ -46,7 +46,8 @@ def _series(work: Work) -> pd.DataFrame:
     from cbmt_core.models.plus import MOST_FIRMS, SERIES_COLUMNS, is_clear, weekly_series
 
     tables = work.state.of_firms(work.plan["firm_data"], None)
-    known = [unit for unit, manifest in tables.items() if manifest.up_to(work.at.week)]
+    # A firm whose newer orders were refused teaches as far as its last good tables reach.
+    known = [unit for unit, manifest in tables.items() if manifest.covers(work.at.week)]
     frames = [pd.DataFrame({name: [] for name in SERIES_COLUMNS})]
     clear = 0
     for k, unit in enumerate(sorted(known, key=teaching_order)):

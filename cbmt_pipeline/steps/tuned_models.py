@@ -10,11 +10,12 @@ from threadpoolctl import threadpool_limits
 from cbmt_core import atomic
 from cbmt_core.config import PROFILE_NAMES
 from cbmt_core.errors import ConfigError
-from cbmt_core.fits import UNEXPECTED, ModelFit, fit_model, load_fit, stage_fit
+from cbmt_core.fits import UNEXPECTED, ModelFit, commit_markers, fit_model, load_fit, stage_fit
 from cbmt_core.models import MODELS, options_of
 from cbmt_core.panel import FirmPanel
 from cbmt_core.report.training_figures import learning_curves, tuning_history
 from cbmt_core.tuning import check_storage, forget
+from cbmt_pipeline.manifest import Manifest
 from cbmt_pipeline.plan import Step
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Made, Picture, Records, Work
@@ -40,6 +41,7 @@ def make(work: Work) -> Iterator[Made]:
             whole = not (fit.reason or "").startswith(UNEXPECTED)
             yield Made(
                 files=files,
+                gone=commit_markers(folder),
                 items={name: _made_with(name, profile)} if whole else {},
                 attempted=(name,),
                 metadata={"profile": profile, **_metadata(work.firm.name, fits)},
@@ -76,6 +78,12 @@ def _tuned(work: Work, panel: FirmPanel, name: str, profile: str, place: tuple[i
     options = {option: value for option, value in offered.items() if option in options_of(name)}
     with threadpool_limits(1):
         return replace(fit_model(name, panel, work.options.seed, **options), profile=profile)
+
+
+def was_tried(work: Work, tuned: Manifest, name: str) -> bool:
+    """Whether this step left a fit of the network, be it one that broke."""
+    fit = work.project.model_folder(work.at.week, work.firm, name) / "fit.json"
+    return str(fit.relative_to(work.project.data)) in tuned.files
 
 
 def load_tuned(work: Work, name: str) -> ModelFit:

@@ -2,7 +2,10 @@
 
 from pathlib import Path
 
+from cbmt_core.names import Unit
+from cbmt_core.timeline import Origin
 from cbmt_pipeline.plan import ALL, Step
+from cbmt_pipeline.project import Project
 from cbmt_pipeline.publish import publish
 from cbmt_pipeline.work import Made, Work
 
@@ -20,6 +23,11 @@ def make(work: Work) -> Made:
     )
 
 
+def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
+    """What is published without being made by a step: rows of the intake that name no firm."""
+    return {"intake": project.intake.version}
+
+
 STEP = Step(
     name="warehouse",
     make=make,
@@ -29,4 +37,5 @@ STEP = Step(
     by_firm=False,
     kinds=frozenset({"duckdb"}),
     code=("cbmt_core.schema",),
+    settings=_settings,
 )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date, timedelta
 from pathlib import Path
 
-from cbmt_core import duck
 from cbmt_core.errors import CbmtError
-from cbmt_core.firm_tables import DATA_TABLES, make_firm_tables
+from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.project import Project
+from cbmt_pipeline.work import carry_out
 
 FIRMS = ("A, B & Söhne", "it's 50% off/..", "🛒 ~ shop")
 FIRST, WEEKS = date(2016, 1, 3), 90
@@ -48,18 +48,13 @@ def new_project(root: Path, firms: tuple[str, ...] = FIRMS) -> Project:
 
 def make_all(project: Project) -> dict[str, str]:
     """Make and store every unit's tables; the slugs that failed, with their reason."""
-    failed = {}
-    design = project.design()
-    for unit, inputs in project.intake.units().items():
+    plan, failed = the_plan(), {}
+    for task in State(project, plan).todo(plan["firm_data"], everything=True):
+        assert task.unit is not None
         try:
-            with duck.connect(project.spill) as con:
-                tables = make_firm_tables(con, unit, project.intake, project.config, design)
-                project.lake.write(con, "quarantine", unit, "quarantine", project.stamp(inputs, design))
-                if tables.errors:
-                    failed[unit.slug] = "; ".join(tables.errors)
-                    continue
-                for table in DATA_TABLES:
-                    project.lake.write(con, table, unit, table, project.stamp(inputs, design))
+            reason = carry_out(project, plan, task).rejected
         except CbmtError as error:
-            failed[unit.slug] = str(error)
+            reason = str(error)
+        if reason:
+            failed[task.unit.slug] = reason
     return failed

@@ -6,23 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dagster as dg
 import duckdb
 import pytest
 from materialised import Materialised
 
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
-from cbmt_core.errors import BadTable
 from cbmt_core.simulate import Economy
-from cbmt_pipeline.assets.diagnostics import (
-    comovement,
-    difficulty,
-    external_calibration,
-    firm_measures,
-    routing,
-)
-from cbmt_pipeline.assets.evaluation import accuracy, bridge, exhibits
-from cbmt_pipeline.assets.forecasts import benchmark_forecasts
-from cbmt_pipeline.assets.warehouse import warehouse
+from cbmt_pipeline.plan import State, the_plan
 
 pytestmark = pytest.mark.slow
 
@@ -50,16 +41,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Materialised:
     config = root / "cbmt.toml"
     section = "\n".join(f'{name} = "{name}.csv"' for name in ("tickers", "quarters", "forecasts"))
     config.write_text(f"{config.read_text()}\n[calibration]\n{section}\n")
-    assert [unit.name for unit in project.project.unmeasured_units()] == names
+    assert [unit.name for unit in project.missing("firm_measures")] == names
     for unit in project.units:
         project.make(
-            [benchmark_forecasts], unit, benchmark_forecasts={"models": ["seasonal_naive", "cohort_glm"]}
+            ["benchmark_forecasts"], unit, benchmark_forecasts={"models": ["seasonal_naive", "cohort_glm"]}
         )
-        project.make([firm_measures], unit)
-    project.make([accuracy, bridge])
-    for asset in (comovement, difficulty, routing, external_calibration, exhibits):
-        project.make([asset])
-    project.make([warehouse])
+        project.make(["firm_measures"], unit)
+    project.make(["accuracy", "bridge"])
+    for step in ("comovement", "difficulty", "routing", "external_calibration", "exhibits"):
+        project.make([step])
+    project.make(["warehouse"])
     return project
 
 
@@ -75,7 +66,7 @@ def test_every_firm_is_measured_and_up_to_date(made: Materialised, rows_of: Rows
     rows = rows_of("SELECT firm, count(*), count(value) FROM difficulty_feature GROUP BY firm")
     assert {(count, known) for _, count, known in rows} == {(21, 21)}
     assert rows_of("SELECT count(*) FROM firm_history WHERE scale > 0 AND dispersion >= 0") == [(2,)]
-    assert made.project.unmeasured_units() == []
+    assert made.missing("firm_measures") == {}
     metadata = made.metadata("firm_measures", made.units[0])
     assert metadata["rows"].value == 34 + 21 + 1
 
@@ -106,17 +97,29 @@ def test_calibration_adds_up_the_tickers_firms(rows_of: Rows) -> None:
 def test_a_mistake_in_a_table_stops_calibration_alone(made: Materialised) -> None:
     file = made.project.root / "forecasts.csv"
     good = file.read_text()
+
+    def to_make() -> bool:
+        return bool(State(made.project, the_plan()).todo(the_plan()["external_calibration"]))
+
+    assert not to_make()
     try:
         file.write_text(good.replace("2019-01-31,110,100", "soon,110,100", 1))
-        with pytest.raises(BadTable, match=r"forecasts\.csv: row 1 .*made_on is 'soon', must be a day"):
-            made.make([external_calibration])
+        assert to_make()
+        with pytest.raises(
+            dg.Failure, match=r"forecasts\.csv: row 1 .*made_on is 'soon', must be a day"
+        ) as failed:
+            made.make(["external_calibration"])
+        assert not failed.value.allow_retries
         states = duckdb.sql(
-            f"FROM {made.project.lake.whole('diagnostic')} WHERE diagnostic = 'external_calibration'"
+            f"FROM {made.project.lake.relation(DIAGNOSTIC_TABLES['diagnostic'])} "
+            "WHERE diagnostic = 'external_calibration'"
         )
         assert [note for note in states.df()["note"] if "made_on is 'soon'" in note]
+        assert to_make(), "a mended table is read"
     finally:
         file.write_text(good)
-        made.make([external_calibration])
+        made.make(["external_calibration"])
+    assert not to_make()
 
 
 def test_every_table_of_the_diagnostics_is_published(rows_of: Rows) -> None:

@@ -10,8 +10,8 @@ from materialised import Materialised
 
 from cbmt_core.models import MODELS
 from cbmt_core.models.registry import ModelEntry
+from cbmt_core.models.seasonal_naive import SeasonalNaive
 from cbmt_core.simulate import Economy
-from cbmt_pipeline.assets.forecasts import benchmark_forecasts
 from cbmt_pipeline.project import SEED
 
 QUICK = ["seasonal_naive", "cohort_glm", "gls_v2"]
@@ -22,9 +22,11 @@ class Broken:
         raise ZeroDivisionError("planted")
 
 
-def forecast(project: Materialised, models: list[str], seed: int = 1) -> dg.ExecuteInProcessResult:
-    settings = {"models": models, "seed": seed}
-    return project.make([benchmark_forecasts], project.units[0], benchmark_forecasts=settings)
+def forecast(
+    project: Materialised, models: list[str], seed: int = 1, only_missing: bool = False
+) -> dg.ExecuteInProcessResult:
+    settings = {"models": models, "seed": seed, "only_missing": only_missing}
+    return project.make(["benchmark_forecasts"], project.units[0], benchmark_forecasts=settings)
 
 
 @pytest.fixture
@@ -34,7 +36,7 @@ def materialised(tmp_path: Path) -> Materialised:
 
 def test_every_model_leaves_a_record_and_a_full_forecast(materialised: Materialised) -> None:
     forecast(materialised, QUICK)
-    weeks = materialised.project.design().holdout_weeks
+    weeks = materialised.project.study().holdout_weeks
     rows = materialised.query(
         "SELECT model, count(*), min(horizon), max(horizon), bool_and(isfinite(sales) AND sales >= 0) "
         "FROM forecast_week GROUP BY model"
@@ -55,7 +57,7 @@ def test_weeks_are_the_sums_of_their_cohorts(materialised: Materialised) -> None
             max(abs(f.ropc - c.repeats / c.customers)), max(abs(f.acquired - c.born)), count(*)
         FROM forecast_week f JOIN c USING (firm, model, week)""")
     *gap, count = gaps[0]
-    assert count == len(QUICK) * materialised.project.design().holdout_weeks
+    assert count == len(QUICK) * materialised.project.study().holdout_weeks
     assert max(gap) < 1e-9
 
 
@@ -74,9 +76,30 @@ def test_one_models_failure_is_recorded_and_loses_nothing(
     ]
     assert materialised.query("SELECT count(DISTINCT model) FROM forecast_week") == [(2,)]
     # What broke is tried again, as soon as anything is: it may have been mended.
-    (missing,) = materialised.project.missing_forecasts().values()
+    (missing,) = materialised.missing("benchmark_forecasts").values()
     assert "broken" in missing
     assert not {"seasonal_naive", "cohort_glm"} & set(missing)
+    before = materialised.query("SELECT * FROM model_fit WHERE model <> 'broken' ORDER BY model")
+    monkeypatch.setattr("cbmt_core.models.seasonal_naive.Broken", SeasonalNaive)
+    forecast(materialised, ["seasonal_naive", "broken", "cohort_glm"], seed=SEED, only_missing=True)
+    assert materialised.query("SELECT * FROM model_fit WHERE model <> 'broken' ORDER BY model") == before
+    assert materialised.query("SELECT count(DISTINCT model) FROM forecast_week") == [(3,)]
+    (missing,) = materialised.missing("benchmark_forecasts").values()
+    assert "broken" not in missing
+
+
+def test_what_is_up_to_date_is_left_alone_where_only_the_missing_is_asked_for(
+    materialised: Materialised,
+) -> None:
+    forecast(materialised, QUICK[:2], seed=SEED)
+    unit, project = materialised.units[0], materialised.project
+    path = project.manifests.path("benchmark_forecasts", project.study().origin, unit)
+    before = path.stat().st_mtime_ns
+    forecast(materialised, QUICK[:2], seed=SEED, only_missing=True)
+    assert path.stat().st_mtime_ns == before
+    forecast(materialised, QUICK, seed=SEED, only_missing=True)
+    assert materialised.metadata("benchmark_forecasts", unit)["models"].value == 1
+    assert materialised.query("SELECT count(DISTINCT model) FROM forecast_week") == [(3,)]
 
 
 def test_running_some_models_keeps_the_others_of_the_same_data(materialised: Materialised) -> None:

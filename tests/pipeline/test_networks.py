@@ -10,16 +10,18 @@ import dagster as dg
 import duckdb
 import numpy as np
 import pytest
-from materialised import Materialised
+from materialised import ASSETS, Materialised
 from small_project import make_all, new_project
 
 from cbmt_core.compose import compose
 from cbmt_core.customers import read_panel
 from cbmt_core.models import MODELS, load, networks
 from cbmt_core.models.registry import ModelEntry
+from cbmt_core.models.seasonal_naive import SeasonalNaive
+from cbmt_core.schema import TABLES
 from cbmt_core.simulate import Economy
-from cbmt_pipeline.assets.evaluation import accuracy
-from cbmt_pipeline.assets.networks import neural_forecasts, tuned_models
+from cbmt_pipeline.plan import State, the_plan
+from cbmt_pipeline.project import Project
 from cbmt_pipeline.resources import ProjectResource
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("networks")]
@@ -29,12 +31,12 @@ ECONOMY = Economy(firms=2, scale=0.003, seed=31)
 
 def train(project: Materialised, firm: int, **settings: object) -> dg.ExecuteInProcessResult:
     """Tune and forecast with the smallest profile unless stated."""
-    seed = {"seed": settings["seed"]} if "seed" in settings else {}
+    shared = {name: settings[name] for name in ("models", "seed", "only_missing") if name in settings}
     return project.make(
-        [tuned_models, neural_forecasts],
+        ["tuned_models", "neural_forecasts"],
         project.units[firm],
         tuned_models={"profile": "smoke", **settings},
-        neural_forecasts=seed,
+        neural_forecasts=shared,
     )
 
 
@@ -48,7 +50,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Materialised:
 
 
 def test_every_network_has_a_record_and_a_full_forecast(trained: Materialised) -> None:
-    weeks = trained.project.design().holdout_weeks
+    weeks = trained.project.study().holdout_weeks
     first, second = (unit.name for unit in trained.units)
     rows = trained.query("SELECT firm, model, count(*), bool_and(sales >= 0) FROM forecast_week GROUP BY ALL")
     expected = [(first, model, weeks, True) for model in networks()] + [(second, "direct", weeks, True)]
@@ -62,15 +64,15 @@ def test_every_network_has_a_record_and_a_full_forecast(trained: Materialised) -
 
 @pytest.mark.parametrize("model", networks())
 def test_the_saved_model_gives_the_stored_forecast(trained: Materialised, model: str) -> None:
-    unit, design = trained.units[0], trained.project.design()
+    unit, design = trained.units[0], trained.project.study()
     with duckdb.connect() as con:
-        relation = trained.project.lake.relation("cohort_week", unit)
+        relation = trained.project.lake.relation(TABLES["cohort_week"], unit=unit)
         panel = read_panel(con, unit.name, design, cohort_week=relation).until(design.origin)
+        forecasts = trained.project.lake.relation(TABLES["forecast_week"], design.origin, unit)
         stored = con.execute(
-            f"SELECT sales, acquired FROM {trained.project.lake.relation('forecast_week', unit)} "
-            f"WHERE model = '{model}' ORDER BY week"
+            f"SELECT sales, acquired FROM {forecasts} WHERE model = '{model}' ORDER BY week"
         ).df()
-    fitted = load(trained.project.model_folder(unit, model))
+    fitted = load(trained.project.model_folder(design.origin, unit, model))
     made = compose(panel, fitted.forecast(design.holdout_weeks))
     np.testing.assert_array_equal(made.S, stored["sales"])
     if made.has_drivers:
@@ -102,33 +104,47 @@ def test_the_ui_is_told_curves_history_errors_and_time(trained: Materialised) ->
 
 
 def test_what_is_up_to_date_is_kept_and_another_seed_is_another_fit(trained: Materialised) -> None:
-    folder = trained.project.model_folder(trained.units[1], "direct")
+    folder = trained.project.model_folder(trained.project.study().origin, trained.units[1], "direct")
     before = (folder / "arrays.safetensors").read_bytes(), (folder / "fit.json").stat().st_mtime_ns
-    train(trained, 1, models=["direct"])
-    assert trained.metadata("tuned_models", trained.units[1])["kept"].value == 1
+    train(trained, 1, models=["direct"], only_missing=True)
     assert (folder / "fit.json").stat().st_mtime_ns == before[1]
     # Anew, with the trials forgotten, gives the same bits: nothing but the seed draws.
     train(trained, 1, models=["direct"], fresh=True)
-    assert trained.metadata("tuned_models", trained.units[1])["kept"].value == 0
+    assert trained.metadata("tuned_models", trained.units[1])["models"].value == 1
     assert (folder / "fit.json").stat().st_mtime_ns > before[1]
     assert (folder / "arrays.safetensors").read_bytes() == before[0]
-    train(trained, 1, models=["direct"], seed=5)
+    train(trained, 1, models=["direct"], seed=5, only_missing=True)
     assert (folder / "arrays.safetensors").read_bytes() != before[0]
-    train(trained, 1, models=["direct"])
+    assert "direct" in trained.missing("neural_forecasts", "smoke")[trained.units[1]]
+    train(trained, 1, models=["direct"], only_missing=True)
     assert (folder / "arrays.safetensors").read_bytes() == before[0]
+    assert "direct" not in trained.missing("neural_forecasts", "smoke")[trained.units[1]]
 
 
-def test_missing_are_those_of_a_smaller_profile_or_other_data(trained: Materialised) -> None:
-    project, (first, second) = trained.project, trained.units
+@pytest.mark.parametrize("step", ["tuned_models", "neural_forecasts"])
+def test_missing_are_those_of_a_smaller_profile_or_other_data(trained: Materialised, step: str) -> None:
+    first, second = trained.units
     others = [name for name in networks() if name != "direct"]
-    assert project.missing_networks(networks(), "smoke") == {second: others}
-    assert project.missing_networks(["direct"], "quick") == {first: ["direct"], second: ["direct"]}
-    assert project.network_forecasts(second) == {"direct": "smoke"}
+    assert trained.missing(step, "smoke") == {second: others}, "a larger profile serves a smaller one"
+    assert trained.missing(step, "quick") == {first: networks(), second: networks()}
+    project = trained.project
+    made = project.manifests.read(step, project.study().origin, second)
+    assert made is not None
+    assert made.items == {"direct": f"{MODELS['direct'].version} smoke"}
+
+
+def test_a_larger_profile_serves_a_smaller_one() -> None:
+    for step in ("tuned_models", "neural_forecasts"):
+        enough = the_plan()[step].enough
+        assert enough("1 quick", "1 smoke")
+        assert enough("1 quick", "1 quick")
+        assert not enough("1 quick", "1 standard")
+        assert not enough("1 paper", "2 smoke")
 
 
 def test_evaluation_takes_networks_alone(trained: Materialised) -> None:
     """No benchmark was run in this project."""
-    assert trained.make([accuracy]).success
+    assert trained.make(["accuracy"]).success
     scored = trained.query("SELECT DISTINCT model FROM accuracy WHERE outcome = 'total_sales'")
     assert sorted(model for (model,) in scored) == sorted(networks())
 
@@ -147,21 +163,32 @@ def test_a_network_that_breaks_is_recorded_and_tried_again(
     unit = trained.units[1]
     rows = trained.query(f"SELECT model, reason FROM model_fit WHERE firm = '{unit.name}' ORDER BY model")
     assert rows == [("broken", "unexpected ZeroDivisionError: planted"), ("direct", None)]
-    assert trained.project.missing_networks(["broken", "direct"], "smoke")[unit] == ["broken"]
+    for step in ("tuned_models", "neural_forecasts"):
+        missing = trained.missing(step, "smoke")[unit]
+        assert "broken" in missing
+        assert "direct" not in missing
+    # Mended, it is tried again and nothing else is.
+    monkeypatch.setattr("cbmt_core.models.seasonal_naive.Broken", SeasonalNaive)
+    assert train(trained, 1, models=["broken", "direct"], only_missing=True).success
+    assert trained.metadata("tuned_models", unit)["models"].value == 1
+    rows = trained.query(f"SELECT model, reason FROM model_fit WHERE firm = '{unit.name}' ORDER BY model")
+    assert rows == [("broken", None), ("direct", None)]
+    assert "broken" not in trained.missing("neural_forecasts", "smoke")[unit]
 
 
 def test_changed_data_make_every_network_missing(tmp_path: Path) -> None:
     project = Materialised(tmp_path, Economy(firms=1, scale=0.003, seed=32))
     train(project, 0, models=["direct"])
-    assert project.project.missing_networks(["direct"], "smoke") == {}
+    (unit,) = project.units
+    assert "direct" not in project.missing("neural_forecasts", "smoke")[unit]
     (file,) = (tmp_path / "raw/orders").iterdir()
     with duckdb.connect() as con:
         con.execute(f"CREATE TABLE o AS FROM '{file}'; UPDATE o SET amount = amount * 2 WHERE random() < 0.5")
         con.execute(f"COPY o TO '{file}'")
     project.refresh()
-    assert project.project.missing_networks(["direct"], "smoke") == {project.units[0]: ["direct"]}
+    assert project.missing("tuned_models", "smoke") == {unit: networks()}
     with pytest.raises(Exception, match="no direct was trained on its present data"):
-        project.make([neural_forecasts], project.units[0], neural_forecasts={"models": ["direct"]})
+        project.make(["neural_forecasts"], unit, neural_forecasts={"models": ["direct"]})
 
 
 def test_a_history_too_short_for_a_network_is_recorded(
@@ -176,20 +203,30 @@ def test_a_history_too_short_for_a_network_is_recorded(
         instance.add_dynamic_partitions("firm", [unit.slug])
         settings = {"models": ["direct", "joint"], "profile": "smoke"}
         result = dg.materialize(
-            [tuned_models, neural_forecasts],
+            [ASSETS["tuned_models"], ASSETS["neural_forecasts"]],
             instance=instance,
             partition_key=unit.slug,
             resources={"project": ProjectResource(root=str(tmp_path))},
-            run_config={"ops": {"tuned_models": {"config": settings}}},
+            run_config={
+                "ops": {
+                    "tuned_models": {"config": settings},
+                    "neural_forecasts": {"config": {"models": settings["models"]}},
+                }
+            },
         )
     assert result.success
+    project = Project(tmp_path)
     with duckdb.connect() as con:
         fits = con.execute(
-            f"SELECT model, succeeded, reason FROM {project.lake.relation('model_fit', unit)} ORDER BY model"
+            f"SELECT model, succeeded, reason FROM {project.lake.relation(TABLES['model_fit'], unit=unit)} "
+            "ORDER BY model"
         ).fetchall()
-    weeks = len(project.design().calibration)
+    weeks = len(project.study().calibration)
     assert fits == [
         ("direct", False, f"it has {weeks} weeks; at least 100 are needed"),
         ("joint", True, None),
     ]
-    assert unit not in project.missing_networks(["direct", "joint"], "smoke"), "a refusal is an answer"
+    (task,) = State(project.with_profile("smoke"), the_plan()).todo(
+        the_plan()["neural_forecasts"], units=[unit]
+    )
+    assert not {"direct", "joint"} & set(task.items), "a refusal is an answer"

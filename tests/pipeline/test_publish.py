@@ -11,18 +11,19 @@ import duckdb
 import pytest
 from small_project import FIRMS, WEEKS, make_all, new_project, orders_csv
 
-from cbmt_core.customers import read_design, read_panel
+from cbmt_core.customers import read_design, read_panel, read_timeline
 from cbmt_core.firm_tables import DATA_TABLES
-from cbmt_core.schema import STUDY, STUDY_WINDOW, VIEWS
-from cbmt_pipeline.lake import ALL_TABLES
+from cbmt_core.schema import STUDY, STUDY_WINDOW, TIMELINE, VIEWS
+from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.publish import publish
+from cbmt_pipeline.work import carry_out
 
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
     project = new_project(tmp_path_factory.mktemp("published") / "it's [1]")
     assert make_all(project) == {}
-    publish(project)
+    publish(project, the_plan())
     return project
 
 
@@ -46,9 +47,10 @@ def test_every_table_has_its_primary_key(con):
         "SELECT table_name, constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
     ).fetchall()
     tables = {name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    declared = {t.name: list(t.key) for t in [*ALL_TABLES.values(), STUDY, STUDY_WINDOW]}
+    declared = {t.name: list(t.key) for t in [*the_plan().tables.values(), TIMELINE, STUDY, STUDY_WINDOW]}
     assert dict(keys) == {name: declared[name] for name in tables}
-    assert tables >= {*DATA_TABLES, "study", "study_window"} - {"transactions"}
+    assert tables >= {*DATA_TABLES, "timeline", "study", "study_window"} - {"transactions"}
+    assert not tables & {"transactions", "forecast_cohort_week"}, "the largest are read from the lake"
 
 
 def test_every_table_view_and_column_is_explained(con):
@@ -58,7 +60,7 @@ def test_every_table_view_and_column_is_explained(con):
     )
     views = "SELECT view_name, comment FROM duckdb_views() WHERE NOT internal"
     assert {name for name, comment in con.execute(views).fetchall() if comment} == {
-        "transactions", *(view.name for view in VIEWS),
+        "transactions", "forecast_cohort_week", *(view.name for view in VIEWS),
     }  # fmt: skip
     unexplained = "FROM duckdb_columns() WHERE NOT internal AND (comment IS NULL OR comment = '')"
     assert con.execute(f"SELECT table_name, column_name {unexplained}").fetchall() == []
@@ -72,10 +74,11 @@ def test_every_view_can_be_read(con):
 
 
 def test_the_design_comes_back_as_it_was(published, con):
-    assert read_design(con) == published.design()
+    assert read_design(con) == published.study()
+    assert read_timeline(con) == published.timeline()
     windows = con.execute('SELECT "window", first_week, last_week, weeks FROM study_window').fetchall()
     for name, first, last, weeks in windows:
-        window = getattr(published.design(), name)
+        window = getattr(published.study(), name)
         assert (window.first, window.last, len(window)) == (first, last, weeks)
 
 
@@ -108,14 +111,14 @@ while True:
 def test_an_open_connection_survives_a_publish_and_a_new_one_sees_it(tmp_path):
     project = new_project(tmp_path / "p", FIRMS[:1])
     make_all(project)
-    publish(project)
+    publish(project, the_plan())
     command = [sys.executable, "-c", READER, str(project.warehouse)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as analyst:
         before = analyst.stdout.readline()
         (tmp_path / "p/orders/9.csv").write_text(orders_csv(FIRMS[1]))
         project.intake.update(project.config, project.root)
         make_all(project)
-        publish(project)
+        publish(project, the_plan())
         analyst.stdin.write("again\n")
         analyst.stdin.flush()
         assert analyst.stdout.readline() == before
@@ -129,11 +132,12 @@ def test_an_open_connection_survives_a_publish_and_a_new_one_sees_it(tmp_path):
 PUBLISHER = """
 import sys
 from pathlib import Path
+from cbmt_pipeline.plan import the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.publish import publish
 print("ready", flush=True)
 while True:
-    publish(Project(Path(sys.argv[1])))
+    publish(Project(Path(sys.argv[1])), the_plan())
 """
 
 
@@ -156,7 +160,7 @@ def test_rows_that_name_no_firm_are_in_the_published_quarantine(tmp_path):
     file.write_text("\n".join(lines) + "\n")
     project.intake.update(project.config, project.root)
     make_all(project)
-    rows = publish(project)
+    rows = publish(project, the_plan())
     with duckdb.connect(str(project.warehouse), read_only=True) as con:
         found = con.execute("SELECT row, firm, reason FROM quarantine ORDER BY row").fetchall()
         ledger = con.execute("SELECT sum(rows_in), sum(rows_used) FROM firm").fetchall()[0]
@@ -169,3 +173,52 @@ def test_rows_that_name_no_firm_are_in_the_published_quarantine(tmp_path):
     ]
     assert rows["quarantine"] == 5
     assert ledger == (2 * WEEKS, 2 * WEEKS)
+
+
+def test_new_rows_that_name_no_firm_make_the_warehouse_stale(tmp_path):
+    project = new_project(tmp_path / "p", FIRMS[:1])
+    make_all(project)
+    plan = the_plan()
+
+    def to_publish():
+        return State(project, plan).todo(plan["warehouse"])
+
+    (task,) = to_publish()
+    carry_out(project, plan, task)
+    assert to_publish() == []
+    (tmp_path / "p/orders/9.csv").write_text("firm,customer,order_time,amount\n,c1,2016-02-01,5\n")
+    project.intake.update(project.config, project.root)
+    assert State(project, plan).todo(plan["firm_data"]) == []
+    assert to_publish() == [Task(plan["warehouse"], None, None)]
+
+
+def test_of_the_study_only_the_present_one_is_published(tmp_path):
+    project, plan = new_project(tmp_path / "p", FIRMS[:1]), the_plan()
+
+    def study():
+        make_all(project)
+        for task in State(project, plan).todo(plan["benchmark_forecasts"]):
+            carry_out(
+                project, plan, Task(task.step, task.origin, task.unit, ("seasonal_naive", "cohort_glm"))
+            )
+        publish(project, plan)
+        with duckdb.connect(str(project.warehouse), read_only=True) as con:
+            tables = ("model_fit", "forecast_week", "forecast_cohort_week")
+            return [con.execute(f"SELECT DISTINCT origin FROM {table}").fetchall() for table in tables]
+
+    first = project.study().origin
+    assert study() == [[(first,)]] * 3
+    (tmp_path / "p/orders/0.csv").write_text(orders_csv(FIRMS[0], weeks=WEEKS + 4))
+    project.intake.update(project.config, project.root)
+    assert study() == [[(first,)]] * 3, "new weeks do not move it"
+    # The study grows before it moves: then its forecasts are made again, as long as its holdout is now.
+    moved = project.move_study()
+    assert (moved.origin, moved.holdout_weeks) == (first, 22)
+    assert study() == [[(first,)]] * 3
+    with duckdb.connect(str(project.warehouse), read_only=True) as con:
+        weeks = con.execute("SELECT model, count(*) FROM forecast_week GROUP BY ALL ORDER BY ALL").fetchall()
+    assert weeks == [("cohort_glm", 22), ("seasonal_naive", 22)]
+    (tmp_path / "p/orders/0.csv").write_text(orders_csv(FIRMS[0], weeks=WEEKS + 40))
+    project.intake.update(project.config, project.root)
+    assert project.move_study().origin > first
+    assert study() == [[(project.study().origin,)]] * 3
