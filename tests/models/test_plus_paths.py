@@ -100,7 +100,7 @@ def test_a_path_is_the_conditional_expectation_given_the_weeks_seen() -> None:
     expected = mean[:, WEEKS:] + (ahead @ np.linalg.solve(known + np.diag(white.ravel()), away)).reshape(
         D, -1
     )
-    np.testing.assert_allclose(fitted.forecast(AHEAD), expected + fitted.lift[:, None], atol=1e-7)
+    np.testing.assert_allclose(fitted.forecast(AHEAD), expected, atol=1e-7)
     back = FittedPaths.from_values(fitted.values())
     np.testing.assert_array_equal(back.forecast(AHEAD), fitted.forecast(AHEAD))
 

@@ -192,7 +192,8 @@ class Batch:
         scale = self.scale.exp()
         prior = covariance(kernels, common, scale, torch.sigmoid(self.comovement))
         white = (scale * common.sd[-1].exp())[..., None] ** 2 + self.noise
-        square = prior.reshape(n, D * T, D * T) + torch.diag_embed(white.reshape(n, D * T))
+        square = prior.reshape(n, D * T, D * T)
+        square.diagonal(dim1=1, dim2=2).add_(white.reshape(n, D * T))
         residual = self.value - self.weeks.mean(common).T
         return square, residual.reshape(n, D * T, 1)
 
