@@ -223,6 +223,14 @@ def test_the_gradient_of_the_density_is_that_of_differences() -> None:
     )
 
 
+def test_one_firm_teaches_no_mean_over_firms(seen: FirmPanel) -> None:
+    series = series_of(seen, build("cohort_glm").fit(seen, seed=1))
+    one = PathPriors.of_one(series, "US").groups["drivers"]
+    assert one.firms == 1
+    assert (one.mean == 0).all()
+    assert not np.allclose(one.sd, PathPrior.default("drivers", "US").sd)
+
+
 def test_firms_with_hardly_an_order_a_week_do_not_teach(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prior_module, "LEARNING_STEPS", 2)
     prior, rng = PathPrior.default("drivers", "US"), np.random.default_rng(0)
