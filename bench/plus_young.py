@@ -95,7 +95,7 @@ def measure(folder: Path, panels: list[FirmPanel], learned: PathPriors | None) -
 
 
 def tell(folder: Path) -> None:
-    for group in sorted(path for path in folder.iterdir() if path.is_dir()):
+    for group in sorted(path for path in folder.iterdir() if any(path.glob("firm*.json"))):
         rows = [
             {"case": case, **one}
             for file in sorted(group.glob("firm*.json"))

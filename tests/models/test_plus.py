@@ -88,8 +88,8 @@ def founded(weeks: int, panel_weeks: int = 70) -> FirmPanel:
     )
 
 
-@pytest.mark.parametrize("weeks", [26, 40])
-def test_a_young_firm_is_forecast_from_its_own_weeks(weeks: int) -> None:
+@pytest.mark.parametrize(("weeks", "prior"), [(26, "the default prior"), (40, "from this firm alone")])
+def test_a_young_firm_is_forecast_from_its_own_weeks(weeks: int, prior: str) -> None:
     panel = founded(weeks)
     assert panel.n_weeks == 70
     fitted = CbmtPlus().fit(panel, seed=1)
@@ -100,6 +100,7 @@ def test_a_young_firm_is_forecast_from_its_own_weeks(weeks: int) -> None:
     assert fitted.drivers.n_weeks == weeks
     assert f"{weeks} weeks of history" in fitted.record.diagnosis
     assert "leans on" in fitted.record.diagnosis
+    assert prior in fitted.record.diagnosis
 
 
 def test_the_weeks_before_a_firm_do_not_matter() -> None:

@@ -100,7 +100,7 @@ def test_a_path_is_the_conditional_expectation_given_the_weeks_seen() -> None:
     expected = mean[:, WEEKS:] + (ahead @ np.linalg.solve(known + np.diag(white.ravel()), away)).reshape(
         D, -1
     )
-    np.testing.assert_allclose(fitted.forecast(AHEAD), expected + fitted.lift[:, None], atol=1e-7)
+    np.testing.assert_allclose(fitted.forecast(AHEAD), expected, atol=1e-7)
     back = FittedPaths.from_values(fitted.values())
     np.testing.assert_array_equal(back.forecast(AHEAD), fitted.forecast(AHEAD))
 
@@ -221,6 +221,14 @@ def test_the_gradient_of_the_density_is_that_of_differences() -> None:
     assert float(density(square, residual).detach()) == pytest.approx(
         float(expected.sum().detach()) - constant
     )
+
+
+def test_one_firm_teaches_no_mean_over_firms(seen: FirmPanel) -> None:
+    series = series_of(seen, build("cohort_glm").fit(seen, seed=1))
+    one = PathPriors.of_one(series, "US").groups["drivers"]
+    assert one.firms == 1
+    assert (one.mean == 0).all()
+    assert not np.allclose(one.sd, PathPrior.default("drivers", "US").sd)
 
 
 def test_firms_with_hardly_an_order_a_week_do_not_teach(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -192,7 +192,8 @@ class Batch:
         scale = self.scale.exp()
         prior = covariance(kernels, common, scale, torch.sigmoid(self.comovement))
         white = (scale * common.sd[-1].exp())[..., None] ** 2 + self.noise
-        square = prior.reshape(n, D * T, D * T) + torch.diag_embed(white.reshape(n, D * T))
+        square = prior.reshape(n, D * T, D * T)
+        square.diagonal(dim1=1, dim2=2).add_(white.reshape(n, D * T))
         residual = self.value - self.weeks.mean(common).T
         return square, residual.reshape(n, D * T, 1)
 
@@ -267,6 +268,8 @@ def learn_common(
 ) -> None:
     """Move the hyperparameters, and the firms' own parameters, towards the maximum of their posterior (Adam).
 
+    With a single firm the mean effects stay as they are.
+
     Args:
         firms: all with the same weeks.
         common: hyperparameters, moved in place.
@@ -276,7 +279,11 @@ def learn_common(
     """
     own = [x for batch in firms for x in (batch.scale, batch.comovement)]
     centre = default.learned()
-    learned = {name: x.requires_grad_() for name, x in common.learned().items()}
+    # A mean over firms cannot be told from the one firm's own effects.
+    single = sum(len(batch.scale) for batch in firms) == 1
+    learned = {
+        name: x.requires_grad_() for name, x in common.learned().items() if not (single and name == "mean")
+    }
     optimiser = torch.optim.Adam([*own, *learned.values()], lr=RATE)
     falling = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, total_iters=steps)
     for step in range(steps):

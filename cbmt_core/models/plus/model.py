@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from cbmt_core.models.cohort_glm import CohortGlm, FittedCohortGlm
 from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
 from cbmt_core.models.plus.paths import FittedPaths, fit_paths
 from cbmt_core.models.plus.priors import PathPriors
-from cbmt_core.models.plus.series import GROUPS, HALF, MIN_WEEKS, half_an_order, series_of
+from cbmt_core.models.plus.series import GROUPS, HALF, MIN_WEEKS, WeeklySeries, half_an_order, series_of
 from cbmt_core.panel import FirmPanel
 
 __all__ = ["CbmtPlus", "FittedPlus"]
@@ -20,6 +21,8 @@ __all__ = ["CbmtPlus", "FittedPlus"]
 Floats = npt.NDArray[np.float64]
 
 NAME = "cbmt_plus"
+TEACHING_WEEKS = 39
+"""Weeks from which on a firm's own weeks improve on the default priors, where no other firms teach."""
 FULL_HISTORY = 85
 """Weeks below which a forecast leans on its prior, in particular for the season."""
 TOPLINE = 0.3
@@ -97,7 +100,8 @@ class CbmtPlus:
     """Cohorts age as in `cohort_glm`; acquisition, repeat orders and order value are Gaussian processes in time.
 
     Args:
-        priors: learned from many firms by `learn_priors`; without them they are learned from the firm alone.
+        priors: learned from many firms by `learn_priors`. Without them, those learned from the firm alone, or the
+            default ones where it has less than `TEACHING_WEEKS` weeks.
     """
 
     priors: PathPriors | None = None
@@ -113,7 +117,7 @@ class CbmtPlus:
         except CannotFit as error:
             raise CannotFit(NAME, panel.firm, error.reason) from error
         series = series_of(panel, glm)
-        priors = self.priors or PathPriors.of_one(series, panel.design.country)
+        priors = self.priors or _own_priors(series, panel.design.country)
         drivers, sales = (fit_paths(series[group], priors.groups[group]) for group in GROUPS)
         record = FitRecord(
             parameters={
@@ -131,6 +135,13 @@ class CbmtPlus:
             half_order=half_an_order(panel),
             record=record,
         )
+
+
+def _own_priors(series: Mapping[str, WeeklySeries], country: str) -> PathPriors:
+    """The priors of a firm without others to learn from."""
+    if series["drivers"].n_weeks < TEACHING_WEEKS:
+        return PathPriors.default(country)
+    return PathPriors.of_one(series, country)
 
 
 def _diagnosis(weeks: int, firms: int) -> str:
