@@ -248,6 +248,8 @@ def _value(value: object) -> Any:
     if isinstance(value, Picture):
         return picture(value.png, value.alt)
     if isinstance(value, Records):
+        if not value.rows:
+            return "none"  # Dagster knows no table without rows.
         return dg.MetadataValue.table(records=[dg.TableRecord(row) for row in value.rows])
     return dg.MetadataValue.path(str(value)) if isinstance(value, Path) else value
 

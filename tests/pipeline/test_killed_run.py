@@ -16,8 +16,8 @@ import psutil
 import pytest
 from materialised import Materialised
 
+from cbmt_core.schema import TABLES
 from cbmt_core.simulate import Economy
-from cbmt_pipeline.assets.networks import neural_forecasts, tuned_models
 from cbmt_pipeline.project import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("networks")]
@@ -27,21 +27,25 @@ RUN = """
 import sys
 from pathlib import Path
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.runner import run_firms
+from cbmt_pipeline.runner import Workers, run_firms
 
 if __name__ == "__main__":
     root, models, *firms = sys.argv[1:]
-    tuning = {"models": models.split(","), "profile": "smoke"}
-    outcomes = run_firms(
-        Project(Path(root)),
-        ["tuned_models", "neural_forecasts"],
-        firms,
-        workers=2,
-        batch=1,
-        on_batch=lambda outcome: None,
-        config=lambda _: {"ops": {"tuned_models": {"config": tuning}}},
-    )
-    sys.exit("".join(outcome.failure for outcome in outcomes) or 0)
+    settings = {"models": models.split(","), "only_missing": True}
+    failures = []
+    with Workers(2) as pool:
+        for step, more in (("tuned_models", {"profile": "smoke"}), ("neural_forecasts", {})):
+            outcomes = run_firms(
+                Project(Path(root)),
+                [step],
+                firms,
+                pool=pool,
+                batch=1,
+                on_batch=lambda outcome: None,
+                config=lambda _: {"ops": {step: {"config": settings | more}}},
+            )
+            failures += [outcome.failure for outcome in outcomes]
+    sys.exit("".join(failures) or 0)
 """
 """What `cbmt run` does for the networks, without the rest of it."""
 DONE = b'"state":1'
@@ -73,7 +77,7 @@ def forecasts(project: Project) -> list[tuple[object, ...]]:
     with duckdb.connect() as con:
         return con.execute(
             "SELECT firm, model, week, acquired, sales FROM "
-            f"{project.lake.glob('forecast_week')} ORDER BY ALL"
+            f"{project.lake.relation(TABLES['forecast_week'])} ORDER BY ALL"
         ).fetchall()
 
 
@@ -83,13 +87,15 @@ def test_finished_trials_are_kept_and_the_end_is_that_of_an_undisturbed_run(tmp_
     project = Project(shutil.copytree(undisturbed.project.root, tmp_path / "killed"))
     for unit in undisturbed.units:
         undisturbed.make(
-            [tuned_models, neural_forecasts],
+            ["tuned_models", "neural_forecasts"],
             unit,
             tuned_models={"models": MODELS, "profile": "smoke"},
+            neural_forecasts={"models": MODELS},
         )
 
     firms = [unit.slug for unit in undisturbed.units]
-    journals = [Path(project.search_storage(unit)) for unit in undisturbed.units]
+    origin = project.study().origin
+    journals = [Path(project.search_storage(origin, unit)) for unit in undisturbed.units]
 
     def trials() -> int:
         return sum(path.read_bytes().count(DONE) for path in journals if path.exists())

@@ -217,10 +217,8 @@ def test_a_history_too_short_for_a_network_is_recorded(
     assert result.success
     project = Project(tmp_path)
     with duckdb.connect() as con:
-        fits = con.execute(
-            f"SELECT model, succeeded, reason FROM {project.lake.relation(TABLES['model_fit'], unit=unit)} "
-            "ORDER BY model"
-        ).fetchall()
+        relation = project.lake.relation(TABLES["model_fit"], project.study().origin, unit)
+        fits = con.execute(f"SELECT model, succeeded, reason FROM {relation} ORDER BY model").fetchall()
     weeks = len(project.study().calibration)
     assert fits == [
         ("direct", False, f"it has {weeks} weeks; at least 100 are needed"),

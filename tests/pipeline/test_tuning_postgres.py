@@ -18,7 +18,6 @@ from optuna.distributions import CategoricalDistribution, FloatDistribution
 from cbmt_core.models import build
 from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.tuning import Choice, Found, Report, Stages, forget, search
-from cbmt_pipeline.assets.networks import neural_forecasts, tuned_models
 
 pytest.importorskip("psycopg", reason="needs the extra [postgres]")
 
@@ -119,9 +118,14 @@ def test_the_pipeline_keeps_its_searches_where_the_project_says(database: str, t
         file.write(f'\n[networks]\nstorage = "{database}"\n')
     (unit,) = project.units
     settings = {"profile": "smoke", "models": ["joint"]}
-    assert project.make([tuned_models, neural_forecasts], unit, tuned_models=settings).success
+    assert project.make(
+        ["tuned_models", "neural_forecasts"],
+        unit,
+        tuned_models=settings,
+        neural_forecasts={"models": ["joint"]},
+    ).success
     studies = optuna.get_all_study_names(database)
     assert [name for name in studies if name.startswith(f"{unit.name}/joint/")]
     assert not [path for path in (tmp_path / "data").rglob("*journal*") if path.is_file()]
     (weeks,) = project.query("SELECT count(*) FROM forecast_week WHERE model = 'joint'")[0]
-    assert weeks == project.project.design().holdout_weeks
+    assert weeks == project.project.study().holdout_weeks
