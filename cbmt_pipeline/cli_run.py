@@ -313,9 +313,9 @@ def _print_made(project: Project, seconds: float, changed: bool) -> None:
             "SELECT model, purpose, count(*), min_by(firm, firm), min_by(reason, firm) FROM model_fit "
             "WHERE NOT succeeded GROUP BY model, purpose ORDER BY ALL"
         ).fetchall()
-        ahead = con.execute(
-            "SELECT count(DISTINCT firm), max(origin), max(week) + 6 FROM forecast"
-        ).fetchall()[0]
+        ahead = con.execute("SELECT count(DISTINCT firm), min(week), max(week) + 6 FROM forecast").fetchall()[
+            0
+        ]
     if changed and errors:
         table = Table(
             "model", "firms", "mean", "median", "rank", title="study: holdout error of total sales, SMAPE"
@@ -340,7 +340,7 @@ def _print_made(project: Project, seconds: float, changed: bool) -> None:
             console.print(f"no {diagnostic.replace('_', ' ')}: {note}")
     if ahead[0]:
         console.print(
-            f"\n{ahead[0]:,} firms have a live forecast, from the week {ahead[1]} to {ahead[2]}: cbmt forecast FIRM"
+            f"\n{ahead[0]:,} firms have a live forecast, from {ahead[1]} to {ahead[2]}: cbmt forecast FIRM"
         )
     console.print(f"{'made' if changed else 'checked'} in {seconds:.0f} s")
     console.print(f"  DuckDB file  {project.warehouse}   (open it read-only: duckdb -readonly)")
