@@ -198,7 +198,9 @@ def test_of_the_study_only_the_present_one_is_published(tmp_path):
     def study():
         make_all(project)
         for task in State(project, plan).todo(plan["benchmark_forecasts"]):
-            carry_out(project, plan, Task(task.step, task.origin, task.unit, ("seasonal_naive", "cohort_glm")))
+            carry_out(
+                project, plan, Task(task.step, task.origin, task.unit, ("seasonal_naive", "cohort_glm"))
+            )
         publish(project, plan)
         with duckdb.connect(str(project.warehouse), read_only=True) as con:
             tables = ("model_fit", "forecast_week", "forecast_cohort_week")
