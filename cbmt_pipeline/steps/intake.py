@@ -1,5 +1,7 @@
 """The raw side: source files read once into the intake."""
 
+from cbmt_core.errors import UnreadableSource
+from cbmt_core.transactions.reader import files_of
 from cbmt_pipeline.plan import Step
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Made, Work
@@ -39,9 +41,14 @@ def make(work: Work) -> Made:
 
 
 def _stale(project: Project) -> bool:
-    """Whether files wait to be read, or a source was taken out."""
+    """Whether files wait to be read, a source was taken out, or one has no files, which is to be said."""
     names = {source.name for source in project.config.sources}
     gone = any(entry.source not in names for entry in project.intake.ledger())
+    try:
+        for source in project.config.sources:
+            files_of(source, project.root)
+    except UnreadableSource:
+        return True
     return gone or bool(project.intake.waiting(project.config, project.root))
 
 

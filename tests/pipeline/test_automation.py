@@ -6,7 +6,9 @@ import shutil
 from pathlib import Path
 
 import dagster as dg
+import duckdb
 import pytest
+from small_project import make_all
 
 from cbmt_core.simulate import Economy, write_economy
 from cbmt_pipeline.automation import firms_sensor, new_files_sensor
@@ -55,6 +57,24 @@ def test_firms_become_partitions_and_only_changed_firms_are_asked_for(project: P
         assert run.tags["dagster/asset_partition_range_end"] == slugs[-1]
         instance.add_dynamic_partitions("firm", slugs)
         assert isinstance(sensed(firms_sensor, project, instance, result.cursor), dg.SkipReason)
+
+
+def test_only_firms_with_other_orders_are_asked_for_again(project: Project) -> None:
+    with dg.DagsterInstance.ephemeral() as instance:
+        project.intake.update(project.config, project.root)
+        slugs = [unit.slug for unit in project.intake.units()]
+        instance.add_dynamic_partitions("firm", slugs)
+        assert make_all(project) == {}
+        done = sensed(firms_sensor, project, instance)
+        assert done.run_requests == []
+        file = sorted((project.root / "raw/orders").iterdir())[1]
+        with duckdb.connect() as con:
+            con.execute(f"CREATE TABLE o AS FROM '{file}'; UPDATE o SET amount = amount * 2")
+            con.execute(f"COPY o TO '{file}'")
+        project.intake.update(project.config, project.root)
+        (run,) = sensed(firms_sensor, project, instance, done.cursor).run_requests
+        assert run.tags["dagster/asset_partition_range_start"] == slugs[1]
+        assert run.tags["dagster/asset_partition_range_end"] == slugs[1]
 
 
 def test_a_file_that_vanished_and_came_back_changes_nothing(project: Project, tmp_path: Path) -> None:

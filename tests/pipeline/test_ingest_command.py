@@ -56,6 +56,11 @@ def test_a_source_that_cannot_be_read_is_not_added_and_may_be_tried_again(tmp_pa
     assert 'country = "GB"' in before
     assert cbmt(tmp_path, "ingest", "nowhere.csv", *STATED, check=False).returncode == 1
     assert (tmp_path / "cbmt.toml").read_text() == before
+    # A source that was read and is gone is said to be, every time.
+    (tmp_path / "shop.csv").rename(tmp_path / "elsewhere.csv")
+    gone = cbmt(tmp_path, "ingest", check=False)
+    assert gone.returncode == 1
+    assert "there is no file at shop.csv" in gone.stderr
 
 
 def test_what_a_csv_file_looks_like_can_be_stated(tmp_path: Path) -> None:
@@ -113,7 +118,7 @@ with open_instance(Project(Path(sys.argv[1]))) as instance:
 """
 
 
-def test_a_start_with_nothing_to_make_buries_what_a_killed_run_left(tmp_path: Path) -> None:
+def test_a_start_with_nothing_to_make_fails_the_runs_a_killed_one_left(tmp_path: Path) -> None:
     """Its runs would take the place of others in the queue of the UI."""
     (tmp_path / "shop.csv").write_text(orders_csv("Shop"))
     cbmt(tmp_path, "ingest", "shop.csv", *STATED)
@@ -122,5 +127,8 @@ def test_a_start_with_nothing_to_make_buries_what_a_killed_run_left(tmp_path: Pa
     instance = dg.DagsterInstance.from_config(str(tmp_path / "data/dagster"))
     started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
     assert len(instance.get_runs(started)) == 1
-    cbmt(tmp_path, "run", *FLOOR)
+    before = len(instance.get_runs())
+    told = cbmt(tmp_path, "run", *FLOOR).stdout
     assert len(instance.get_runs(started)) == 0
+    assert "everything is up to date for seasonal_naive" in told
+    assert len(instance.get_runs()) == before, "with nothing to do nothing is run"

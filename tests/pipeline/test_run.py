@@ -11,6 +11,7 @@ import pytest
 from projects import FIRMS, FLOORS, RunProject, cbmt, corrupt_amounts
 
 from cbmt_core.names import Unit
+from cbmt_pipeline.definitions import defs
 from cbmt_pipeline.partitions import firm_partitions
 from cbmt_pipeline.project import Project
 
@@ -81,17 +82,26 @@ def test_materialisations_carry_rows_columns_and_a_picture(
     metadata = event.asset_materialization.metadata
     assert metadata["dagster/row_count"].value > 0
     assert "data:image/png;base64," in str(metadata["cohort_layers"].value)
-    assert "dagster/column_schema" in metadata
+    declared = defs.resolve_asset_graph().get(dg.AssetKey("cohort_week")).metadata
+    assert "dagster/column_schema" in declared
 
 
-def test_a_second_run_makes_nothing_that_is_up_to_date(twenty_firms: RunProject) -> None:
+def test_a_second_run_makes_nothing_that_is_up_to_date(
+    twenty_firms: RunProject, instance: dg.DagsterInstance
+) -> None:
     lake = Project(twenty_firms.root).lake
-    unit = lake.units("firm_week")[0]
-    before = lake.path("firm_week", unit).stat().st_mtime_ns
+    tables = [path for path in lake.root.glob("*/**/*.parquet") if twenty_firms.bad_slug not in str(path)]
+    before = {path: path.stat().st_mtime_ns for path in tables}
+    assert len(before) > 10 * FIRMS
+    runs = len(instance.get_runs())
     again = cbmt(twenty_firms.root, "run", *FLOORS, check=False)
+    assert again.returncode == 1
     assert "read 0 new files" in again.stdout
-    assert f"1 of {FIRMS} firms to make" in again.stdout
-    assert lake.path("firm_week", unit).stat().st_mtime_ns == before
+    assert "1 of 1 firms are not usable" in again.stdout
+    assert {path: path.stat().st_mtime_ns for path in tables} == before
+    # The bad firm is tried once; nothing else runs.
+    (new,) = instance.get_runs(limit=len(instance.get_runs()) - runs)
+    assert new.tags["dagster/partition"] == twenty_firms.bad_slug
 
 
 def test_a_firm_that_turns_bad_keeps_its_last_good_tables(tmp_path_factory: pytest.TempPathFactory) -> None:
