@@ -71,7 +71,7 @@ class FittedPaths:
             deviation = between @ torch.from_numpy(self.alpha).reshape(size)
             mean = weeks.mean(common)[T:].T
         ahead = self.level[:, None] + (mean + deviation.reshape(mean.shape)).numpy()
-        return np.clip(ahead, self.bounds[0][:, None], self.bounds[1][:, None])
+        return np.asarray(np.clip(ahead, self.bounds[0][:, None], self.bounds[1][:, None]))
 
     def values(self) -> dict[str, Any]:
         """JSON-ready; `from_values` reads it back."""
