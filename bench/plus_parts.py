@@ -43,7 +43,7 @@ from cbmt_core.models.plus import PathPriors, learn_priors, likelihood, model, p
 from cbmt_core.models.plus.likelihood import COMPONENTS, Batch
 from cbmt_core.models.plus.paths import FittedPaths, fit_paths
 from cbmt_core.models.plus.prior import PathPrior
-from cbmt_core.models.plus.regressors import BEFORE, WAVES, regressor_names, regressors
+from cbmt_core.models.plus.regressors import WAVES, regressors
 from cbmt_core.models.plus.series import GROUPS, WeeklySeries, half_an_order, series_of
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 from cbmt_core.simulate import Economy, sample_cohorts
@@ -86,13 +86,12 @@ def fixed(scale: float | None = None, comovement: float | None = None) -> Iterat
 
 
 @contextmanager
-def no_regressors(dropped: Callable[[str, bool], bool]) -> Iterator[None]:
-    """Set regressors for which `dropped(name, is a wave)` holds to zero in every week."""
+def no_holidays() -> Iterator[None]:
+    """Set all regressors but the waves of the year to zero in every week."""
 
     def kept(first_week: Any, weeks: int, country: str) -> Any:
-        names = regressor_names(country)
-        gone = np.array([dropped(name, k < 2 * WAVES) for k, name in enumerate(names)])
-        return np.where(gone, 0.0, regressors(first_week, weeks, country))
+        made = regressors(first_week, weeks, country)
+        return np.where(np.arange(made.shape[1]) < 2 * WAVES, made, 0.0)
 
     with patch.object(likelihood, "regressors", kept):
         yield
@@ -120,11 +119,9 @@ RELEARNED: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
     "together": ("joint paths (without: each series by itself)", lambda: fixed(comovement=-40.0)),
     "scale": ("the firm's own scale", lambda: fixed(scale=0.0)),
     "trend": ("the firm's own trend", lambda: no_component("trend")),
-    "slow": ("slow deviations", lambda: no_component("slow")),
     "walk": ("the random walk", lambda: no_component("walk")),
     "brief": ("brief deviations", lambda: no_component("brief")),
-    "holidays": ("holidays and the weeks before", lambda: no_regressors(lambda _, wave: not wave)),
-    "before": ("weeks before holidays", lambda: no_regressors(lambda name, _: name.startswith(BEFORE))),
+    "holidays": ("holidays", no_holidays),
     "sizes": ("a learned size for each regressor's effects", lambda: not_learned("weight")),
     "mean": ("mean effects over firms", lambda: not_learned("mean")),
 }

@@ -31,10 +31,9 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
-COMPONENTS = ("trend", "calendar", "slow", "walk", "brief")
-"""A path is the sum of a straight line; waves of the year and holidays; slow deviations (AR(1)); a random walk; and
-brief deviations (AR(1))."""
-SCALED = np.array([False, False, True, True, True])
+COMPONENTS = ("trend", "calendar", "walk", "brief")
+"""A path is the sum of a straight line; waves of the year and holidays; a random walk; and brief deviations (AR(1))."""
+SCALED = np.array([False, False, True, True])
 """Components whose standard deviation is multiplied by the firm's scale."""
 LEVEL_VARIANCE = 4.0
 """Prior variance of a series' level around its mean: wide, so that the weeks decide."""
@@ -53,11 +52,11 @@ class Hyperparameters:
     """The numbers of a prior (see `PathPriors`) on scales where any value is allowed."""
 
     sd: Tensor
-    """[6, D] logs."""
+    """[5, D] logs."""
     shared: Tensor
-    """[5, D] inverse hyperbolic tangents."""
+    """[4, D] inverse hyperbolic tangents."""
     memory: Tensor
-    """[2] logs."""
+    """[1] log."""
     weight: Tensor
     """[Q] logs."""
     mean: Tensor
@@ -113,7 +112,7 @@ class Weeks:
         return self.years[:, None] * mean[0] + self.regressors @ mean[1:]
 
     def kernels(self, common: Hyperparameters) -> Tensor:
-        """[5, T + H, T + H] covariance of each component between weeks, at a standard deviation of one."""
+        """[4, T + H, T + H] covariance of each component between weeks, at a standard deviation of one."""
         week = torch.arange(len(self.years), dtype=torch.float64)
         distance = (week[:, None] - week).abs()
         memory, weighted = common.memory.exp(), self.regressors * common.weight.exp()
@@ -121,9 +120,8 @@ class Weeks:
             [
                 torch.outer(self.years, self.years),
                 weighted @ weighted.T,
-                torch.exp(-distance / memory[0]),
                 torch.minimum(week[:, None], week) + 1.0,
-                torch.exp(-distance / memory[1]),
+                torch.exp(-distance / memory),
             ]
         )
 
@@ -134,7 +132,7 @@ def covariance(kernels: Tensor, common: Hyperparameters, scale: Tensor, comoveme
     A component covaries between two series of a firm by the firm's co-movement times both series' shared parts.
 
     Args:
-        kernels: [5, S, T] of `Weeks.kernels`.
+        kernels: [4, S, T] of `Weeks.kernels`.
         common: hyperparameters that all firms share.
         scale: [n, D] factor of each firm's random components.
         comovement: [n] of each firm, 0 to 1.
