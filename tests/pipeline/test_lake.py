@@ -1,4 +1,4 @@
-"""The lake: one file a firm, table and step, whole whatever happens to its writer; manifests say what it is made from."""
+"""The lake: one file a firm, table and step, whole whatever happens to its writer, and a manifest of each step."""
 
 import hashlib
 import os

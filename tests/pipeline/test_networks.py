@@ -68,9 +68,9 @@ def test_the_saved_model_gives_the_stored_forecast(trained: Materialised, model:
     with duckdb.connect() as con:
         relation = trained.project.lake.relation(TABLES["cohort_week"], unit=unit)
         panel = read_panel(con, unit.name, design, cohort_week=relation).until(design.origin)
+        forecasts = trained.project.lake.relation(TABLES["forecast_week"], design.origin, unit)
         stored = con.execute(
-            f"SELECT sales, acquired FROM {trained.project.lake.relation(TABLES['forecast_week'], design.origin, unit)} "
-            f"WHERE model = '{model}' ORDER BY week"
+            f"SELECT sales, acquired FROM {forecasts} WHERE model = '{model}' ORDER BY week"
         ).df()
     fitted = load(trained.project.model_folder(design.origin, unit, model))
     made = compose(panel, fitted.forecast(design.holdout_weeks))
