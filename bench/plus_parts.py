@@ -1,12 +1,13 @@
 """What each part of `cbmt_plus` is worth: total-sales SMAPE of the holdout with and without it.
 
-    python bench/plus_parts.py data/parts                          two economies of 40 firms, no part tuned on them
-    python bench/plus_parts.py data/parts --networks 20            ... with cbmt networks for 20 firms of each
+    python bench/plus_parts.py data/parts                          five economies of 40 firms, no part tuned on them
+    python bench/plus_parts.py data/parts --networks 10            ... with cbmt networks for 10 firms of each
     python bench/plus_parts.py data/parts --real orders.parquet    ... and the ten largest firms of a file of orders
-    python bench/plus_parts.py data/parts --only-tell              the tables alone
+    python bench/plus_parts.py data/parts --only-tell              the table alone
 
-The prior is learned from the calibration weeks of the firms measured, again for each part that it depends on. Results
-are one JSON a firm; a second run continues where the first stopped. One process; about a minute of one core a firm.
+The priors are learned from the calibration weeks of the first economy's firms, again without each part that they
+depend on; those of a real file from its own firms. Results are one JSON a firm; a second run continues where the first
+stopped. One process; ten core-minutes, then three for each further economy; a network takes ten core-seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,19 +36,21 @@ from cbmt_core.compose import compose
 from cbmt_core.config import ProjectConfig
 from cbmt_core.customers import read_panel
 from cbmt_core.metrics import smape
+from cbmt_core.models import build
 from cbmt_core.models.cohort_glm import CohortGlm
 from cbmt_core.models.contract import FitRecord, PrimitiveForecast
-from cbmt_core.models.neural.forecaster import NeuralForecaster
-from cbmt_core.models.plus import model, paths, weekly_series
-from cbmt_core.models.plus.paths import FittedPaths, fit_paths, learn_prior
-from cbmt_core.models.plus.prior import BEFORE, MOVES, WAVES, PathPrior, regressor_names
-from cbmt_core.models.plus.series import GROUPS, WeeklySeries, half_an_order, series_from_frame, series_of
-from cbmt_core.panel import FirmPanel
+from cbmt_core.models.plus import PathPriors, learn_priors, likelihood, model, paths, prior, weekly_series
+from cbmt_core.models.plus.likelihood import COMPONENTS, Batch
+from cbmt_core.models.plus.paths import FittedPaths, fit_paths
+from cbmt_core.models.plus.prior import PathPrior
+from cbmt_core.models.plus.regressors import WAVES, regressors
+from cbmt_core.models.plus.series import GROUPS, WeeklySeries, half_an_order, series_of
+from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.transactions import Intake
 from cbmt_core.transactions.orders import make_orders
 
-SEEDS = (8101, 8102)
+SEEDS = (8101, 8103, 8104, 8105, 8106)
 FIRMS = 40
 LARGEST = 10
 """Firms of a real file."""
@@ -58,84 +61,82 @@ COLUMNS = {
     "order_time": "order_ts",
     "amount": "amount",
 }
-FULL, NO_NETWORK, NO_TOPLINE, PATHS = "full", "no network", "no topline", "paths"
-WHOLE = {NO_NETWORK: "the network", NO_TOPLINE: "the step towards the path of sales", PATHS: "both"}
-"""Left out of the whole model."""
+FULL = "full"
+TRUST = 0.2
+"""Share of the way, in logs, from the model's drivers to those of a network."""
 
 
 @contextmanager
-def fixed(scale: float | None = None, together: float | None = None) -> Iterator[None]:
-    """Firms' own scale (log) or co-movement (logit) held at a value, while priors are learned too."""
-    made = paths._batches
+def fixed(scale: float | None = None, comovement: float | None = None) -> Iterator[None]:
+    """Hold firms' own scale (log) or co-movement (logit) at a value, also while priors are learned."""
+    made = likelihood.batches
 
-    def held(series: Sequence[WeeklySeries], prior: PathPrior) -> list[Any]:
-        batches = made(series, prior)
+    def held(series: Sequence[WeeklySeries], step_variance: Any) -> list[Batch]:
+        batches = made(series, step_variance)
         if scale is not None:
             batches = [replace(b, scale=b.scale.detach().clone().fill_(scale)) for b in batches]
-        if together is not None:
-            batches = [replace(b, together=b.together.detach().clone().fill_(together)) for b in batches]
+        if comovement is not None:
+            batches = [
+                replace(b, comovement=b.comovement.detach().clone().fill_(comovement)) for b in batches
+            ]
         return batches
 
-    with patch.object(paths, "_batches", held):
+    with patch.object(prior, "batches", held), patch.object(paths, "batches", held):
         yield
 
 
 @contextmanager
-def no_regressors(dropped: Callable[[str, bool], bool]) -> Iterator[None]:
-    """Regressors for which `dropped(name, is a wave)` holds are zero in every week."""
-    made = paths.regressors
+def no_holidays() -> Iterator[None]:
+    """Set all regressors but the waves of the year to zero in every week."""
 
     def kept(first_week: Any, weeks: int, country: str) -> Any:
-        names = regressor_names(country)
-        gone = np.array([dropped(name, k < 2 * WAVES) for k, name in enumerate(names)])
-        return np.where(gone, 0.0, made(first_week, weeks, country))
+        made = regressors(first_week, weeks, country)
+        return np.where(np.arange(made.shape[1]) < 2 * WAVES, made, 0.0)
 
-    with patch.object(paths, "regressors", kept):
+    with patch.object(likelihood, "regressors", kept):
         yield
 
 
-@contextmanager
-def not_learned(*names: str) -> Iterator[None]:
-    with patch.object(paths, "TRUSTED", {k: v for k, v in paths.TRUSTED.items() if k not in names}):
-        yield
+def not_learned(name: str) -> AbstractContextManager[Any]:
+    return patch.object(likelihood, "PRIOR_SD", {k: sd for k, sd in likelihood.PRIOR_SD.items() if k != name})
 
 
 @contextmanager
-def no_move(move: str) -> Iterator[None]:
-    usual = PathPrior.usual
+def no_component(name: str) -> Iterator[None]:
+    default = PathPrior.default
 
     def without(group: str, country: str) -> PathPrior:
-        prior = usual(group, country)
-        sd = prior.sd.copy()
-        sd[MOVES.index(move)] = 1e-7
-        return replace(prior, sd=sd)
+        made = default(group, country)
+        sd = made.sd.copy()
+        sd[COMPONENTS.index(name)] = 1e-7
+        return replace(made, sd=sd)
 
-    with patch.object(PathPrior, "usual", without):
+    with patch.object(PathPrior, "default", without):
         yield
 
 
-RELEARNED: dict[str, tuple[str, Callable[[], Any]]] = {
-    "together": ("joint paths (against each series by itself)", lambda: fixed(together=-40.0)),
-    "scale": ("the firm's own scale of its moves", lambda: fixed(scale=0.0)),
-    "trend": ("the firm's own trend", lambda: no_move("trend")),
-    "slow": ("slow deviations", lambda: no_move("slow")),
-    "walk": ("steps that stay", lambda: no_move("walk")),
-    "brief": ("brief deviations", lambda: no_move("brief")),
-    "holidays": (
-        "holidays and the weeks before them",
-        lambda: no_regressors(lambda name, wave: not wave),
-    ),
-    "before": ("weeks before holidays", lambda: no_regressors(lambda name, _: name.startswith(BEFORE))),
-    "sizes": ("a size for each holiday (weights learned)", lambda: not_learned("weight")),
-    "mean": ("mean effects of the prior", lambda: not_learned("mean")),
+RELEARNED: dict[str, tuple[str, Callable[[], AbstractContextManager[Any]]]] = {
+    "together": ("joint paths (without: each series by itself)", lambda: fixed(comovement=-40.0)),
+    "scale": ("the firm's own scale", lambda: fixed(scale=0.0)),
+    "trend": ("the firm's own trend", lambda: no_component("trend")),
+    "walk": ("the random walk", lambda: no_component("walk")),
+    "brief": ("brief deviations", lambda: no_component("brief")),
+    "holidays": ("holidays", no_holidays),
+    "sizes": ("a learned size for each regressor's effects", lambda: not_learned("weight")),
+    "mean": ("mean effects over firms", lambda: not_learned("mean")),
 }
-"""Parts without which the prior is learned again."""
+"""Parts without which the priors are learned again."""
 PARTS = {
-    "usual": "the prior learned across firms (against the usual one)",
-    "one": "the prior learned across firms (against one learned from the firm alone)",
-    "lift": "the lift: log of the average instead of the average log",
-    **{name: told for name, (told, _) in RELEARNED.items()},
+    "network": "(not in the model) a fifth of the way to the cbmt network",
+    "topline": "the step towards the path of sales",
+    "default": "priors learned across firms (without: the default ones)",
+    "one": "priors learned across firms (without: learned from the firm alone)",
+    **{name: words for name, (words, _) in RELEARNED.items()},
 }
+
+
+def without(part: str) -> AbstractContextManager[Any]:
+    return RELEARNED[part][1]() if part in RELEARNED else nullcontext()
 
 
 def simulated(seed: int, firms: int) -> list[FirmPanel]:
@@ -154,7 +155,7 @@ def real(file: Path, country: str, timezone: str, currency: str) -> list[FirmPan
     with tempfile.TemporaryDirectory() as folder, duckdb.connect() as con:
         intake = Intake(Path(folder) / "intake")
         intake.update(project, Path(folder))
-        design, sources = intake.design(project), {s.name: s for s in project.sources}
+        design, sources = intake.timeline(project), {s.name: s for s in project.sources}
         largest = con.execute(
             f"SELECT firm_id FROM read_parquet('{file}') GROUP BY firm_id ORDER BY count(*) DESC LIMIT {LARGEST}"
         ).fetchall()
@@ -172,38 +173,45 @@ def seen_of(panel: FirmPanel) -> FirmPanel:
     return panel.until(panel.design.origin)
 
 
-def error(panel: FirmPanel, forecast: PrimitiveForecast) -> float:
-    seen = seen_of(panel)
-    return float(smape(panel.S[seen.n_weeks :], compose(seen, forecast).S))
-
-
-def learned(folder: Path, group: str, part: str, panels: list[FirmPanel]) -> PathPrior:
-    """The prior of these firms with a part left out, kept in a file."""
-    path, country = folder / f"prior-{group}-{part}.json", panels[0].design.country
+def learned(folder: Path, part: str, panels: list[FirmPanel]) -> PathPriors:
+    """The priors of these firms with a part left out, kept in a file."""
+    path, country = folder / f"priors-{part}.parquet", panels[0].design.country
     if not path.exists():
         file = folder / "series.parquet"
         if not file.exists():
             made = [weekly_series(seen_of(panel), seed=1) for panel in panels]
             with atomic.replacing(file) as new:
                 pd.concat(made).to_parquet(new)
-        series = series_from_frame(pd.read_parquet(file), group, country)
-        say(f"{folder.name}: learning the prior of {group}, {part}")
-        with left_out(part):
-            prior = learn_prior(series, PathPrior.usual(group, country))
-        atomic.write_text(path, json.dumps(prior.values()))
-    return PathPrior.from_values(json.loads(path.read_text()))
+        say(f"{folder.name}: learning the priors, {part}")
+        with without(part):
+            priors = learn_priors(pd.read_parquet(file), country)
+        with atomic.replacing(path) as new:
+            priors.frame().to_parquet(new)
+    return PathPriors.from_frame(pd.read_parquet(path), country)
 
 
-@contextmanager
-def left_out(part: str) -> Iterator[None]:
-    with ExitStack() as stack:
-        if part in RELEARNED:
-            stack.enter_context(RELEARNED[part][1]())
-        yield
+def towards(seen: FirmPanel, own: PrimitiveForecast, other: PrimitiveForecast) -> PrimitiveForecast:
+    """`own` with acquisition, repeat orders and order value `TRUST` of the way to those of `other`."""
+    N, H = seen.n_cohorts, own.horizon
+    base = seen.birth == LEFT_CENSORED
+
+    def totals(forecast: PrimitiveForecast) -> tuple[Any, ...]:
+        repeats = seen.size[:, None] * np.nan_to_num(forecast.R[:N])
+        sales = compose(seen, forecast)
+        orders = np.nansum(np.concatenate([seen.size, forecast.A])[:, None] * forecast.R, axis=0) + forecast.A
+        return forecast.A, repeats[base].sum(axis=0), repeats[~base].sum(axis=0), sales.S / orders
+
+    floors = (0.5, 0.5, 0.5, 1e-3)
+    acquired, old, new, value = (
+        np.exp(TRUST * np.clip(np.log(np.maximum(b, floor) / np.maximum(a, floor)), -1, 1))
+        for a, b, floor in zip(totals(own), totals(other), floors, strict=True)
+    )
+    rows = np.r_[base, np.zeros(H, bool)][:, None]
+    return PrimitiveForecast(A=own.A * acquired, R=own.R * np.where(rows, old, new), V=own.V * value)
 
 
 class Firm:
-    """One firm's panel, cohorts and series, and its results so far."""
+    """One firm's panel, cohorts and series, and its errors so far."""
 
     def __init__(self, folder: Path, k: int, panel: FirmPanel) -> None:
         self.path, self.panel, self.seen = folder / f"firm{k:02d}.json", panel, seen_of(panel)
@@ -211,69 +219,57 @@ class Firm:
         self.glm = CohortGlm().fit(self.seen, seed=1)
         self.series = series_of(self.seen, self.glm)
 
-    def fitted(self, fits: dict[str, FittedPaths], network: Any = None) -> model.FittedPlus:
-        base = model.CohortBase(self.seen.size, self.seen.birth)
-        return model.FittedPlus(base, self.glm, fits, half_an_order(self.seen), network, FitRecord({}))
+    def fitted(self, fits: dict[str, FittedPaths]) -> model.FittedPlus:
+        half = half_an_order(self.seen)
+        return model.FittedPlus(self.seen.size, self.glm, fits["drivers"], fits["sales"], half, FitRecord({}))
 
     @property
     def horizon(self) -> int:
         return self.panel.n_weeks - self.seen.n_weeks
 
     def keep(self, name: str, forecast: PrimitiveForecast) -> None:
-        self.errors[name] = error(self.panel, forecast)
+        actual = self.panel.S[self.seen.n_weeks :]
+        self.errors[name] = float(smape(actual, compose(self.seen, forecast).S))
         atomic.write_text(self.path, json.dumps(self.errors))
 
-    def whole(self, priors: dict[str, PathPrior]) -> None:
-        """The model as it is, without its network, and without the step towards the path of sales."""
-        if FULL in self.errors:
+    def measure(self, part: str, priors: PathPriors) -> None:
+        """The model under `priors` with a part left out."""
+        if part in self.errors:
             return
-        fits = {group: fit_paths(self.series[group], priors[group]) for group in GROUPS}
-        network = NeuralForecaster(model.NETWORK, "quick").fit(self.seen, seed=1)
-        fitted = self.fitted(fits, network)
-        for name, trust, topline in (
-            (NO_NETWORK, 0.0, model.TOPLINE),
-            (NO_TOPLINE, model.TRUST, 0.0),
-            (PATHS, 0.0, 0.0),
-            (FULL, model.TRUST, model.TOPLINE),
-        ):
-            with patch.multiple(model, TRUST=trust, TOPLINE=topline):
-                self.keep(name, fitted.forecast(self.horizon))
+        with without(part):
+            fits = {group: fit_paths(self.series[group], priors.groups[group]) for group in GROUPS}
+            self.keep(part, self.fitted(fits).forecast(self.horizon))
+        if part == FULL:
+            self.keep("topline", self.fitted(fits).from_drivers(self.horizon))
 
-    def part(self, name: str, prior: PathPrior) -> None:
-        """Paths of the drivers alone, fitted under `prior` with a part left out."""
-        if name in self.errors:
+    def measure_network(self, priors: PathPriors) -> None:
+        if "network" in self.errors:
             return
-        with left_out(name):
-            made = fit_paths(self.series["drivers"], prior)
-        if name == "lift":
-            made = replace(made, lift=np.zeros_like(made.lift))
-        with left_out(name):
-            self.keep(name, self.fitted({"drivers": made}).own_paths(self.horizon))
+        fits = {group: fit_paths(self.series[group], priors.groups[group]) for group in GROUPS}
+        own = self.fitted(fits).forecast(self.horizon)
+        network = build("cbmt", profile="quick").fit(self.seen, seed=1).forecast(self.horizon)
+        self.keep("network", towards(self.seen, own, network))
 
 
-def measure_whole(folder: Path, panels: list[FirmPanel], networks: int) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    priors = {group: learned(folder, group, FULL, panels) for group in GROUPS}
-    for k, panel in enumerate(panels[:networks]):
-        Firm(folder, k, panel).whole(priors)
-        say(f"{folder.name}: firm {k + 1} of {networks}, with a network")
-
-
-def measure_parts(folder: Path, panels: list[FirmPanel]) -> None:
+def measure(
+    folder: Path, panels: list[FirmPanel], teaching: Path, teachers: list[FirmPanel], networks: int = 0
+) -> None:
+    """Every part on `panels`, under priors learned from `teachers` and kept in the folder `teaching`."""
     folder.mkdir(parents=True, exist_ok=True)
     firms = [Firm(folder, k, panel) for k, panel in enumerate(panels)]
-    usual = PathPrior.usual("drivers", panels[0].design.country)
-    full = learned(folder, "drivers", FULL, panels)
-    for firm in firms:
-        firm.part(PATHS, full)
-        firm.part("lift", full)
-        firm.part("usual", usual)
+    country = panels[0].design.country
+    full = learned(teaching, FULL, teachers)
+    for k, firm in enumerate(firms):
+        firm.measure(FULL, full)
+        firm.measure("default", PathPriors.default(country))
         if "one" not in firm.errors:
-            firm.part("one", learn_prior([firm.series["drivers"]], usual))
-    for name in RELEARNED:
-        prior = learned(folder, "drivers", name, panels)
+            firm.measure("one", PathPriors.of_one(firm.series, country))
+        if k < networks:
+            firm.measure_network(full)
+    for part in RELEARNED:
+        priors = learned(teaching, part, teachers)
         for firm in firms:
-            firm.part(name, prior)
+            firm.measure(part, priors)
 
 
 def say(text: str) -> None:
@@ -281,30 +277,37 @@ def say(text: str) -> None:
 
 
 def tell(folder: Path) -> None:
-    for group in sorted(path for path in folder.iterdir() if path.is_dir()):
-        files = sorted(group.glob("firm*.json"))
-        errors = pd.DataFrame([json.loads(path.read_text()) for path in files])
-        for reference, parts in ((FULL, WHOLE), (PATHS, PARTS)):
-            if reference not in errors:
-                continue
-            lines = [_line(errors, name, told, reference) for name, told in parts.items() if name in errors]
-            own = errors[reference].dropna()
-            print(f"\n{group.name}, {reference}: {own.mean():.2f} ({own.median():.2f}), {len(own)} firms\n")
-            print(table(["left out", "firms", "mean (median) without it", "it gains", "firms won"], lines))
+    """A row for each part: mean (median) without it in each group of firms, and by how much it lowers the mean."""
+    groups = {
+        path.name: pd.DataFrame([json.loads(file.read_text()) for file in sorted(path.glob("firm*.json"))])
+        for path in sorted(folder.iterdir())
+        if any(path.glob("firm*.json"))
+    }
+    simulated = [name for name in groups if name.startswith("economy")]
+    full = [f"{errors[FULL].mean():.2f} ({errors[FULL].median():.2f})" for errors in groups.values()]
+    lines = [["nothing", *full, "", "", ""]]
+    for part, words in PARTS.items():
+        pairs = {
+            name: errors[[FULL, part]].dropna() if part in errors else pd.DataFrame(columns=[FULL, part])
+            for name, errors in groups.items()
+        }
+        cells = [_gain(pair[FULL], pair[part]) for pair in pairs.values()]
+        pooled = pd.concat([pairs[name] for name in simulated if len(pairs[name])] or [pd.DataFrame()])
+        if pooled.empty:
+            continue
+        gain = (pooled[part] - pooled[FULL]) / pooled[part].mean() * 100
+        won = 100 * (pooled[FULL] < pooled[part]).mean()
+        mean = f"{gain.mean():+.1f} ± {gain.std() / np.sqrt(len(gain)):.1f} %"
+        lines.append([words, *cells, mean, f"{won:.0f} %", str(len(pooled))])
+    header = ["left out", *groups, "it gains on economies (± standard error)", "firms won", "firms"]
+    print(table(header, lines))
 
 
-def _line(errors: pd.DataFrame, name: str, told: str, reference: str) -> list[str]:
-    both = errors[[reference, name]].dropna()
-    own, other = both[reference], both[name]
-    gain = 100 * (other.mean() - own.mean()) / other.mean()
-    won = 100 * (own < other).mean()
-    return [
-        told,
-        str(len(both)),
-        f"{other.mean():.2f} ({other.median():.2f})",
-        f"{gain:+.1f} %",
-        f"{won:.0f} %",
-    ]
+def _gain(full: pd.Series, part: pd.Series) -> str:
+    if full.empty:
+        return ""
+    gain = 100 * (part.mean() - full.mean()) / part.mean()
+    return f"{part.mean():.2f} ({part.median():.2f}), {gain:+.1f} %"
 
 
 def main() -> None:
@@ -324,14 +327,14 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if not asked.only_tell:
         with threadpool_limits(1):
-            groups = {f"economy {seed}": simulated(seed, asked.firms) for seed in asked.seeds}
-            if asked.networks:
-                for name, panels in groups.items():
-                    measure_whole(asked.folder / name, panels, asked.networks)
             for file in asked.real:
-                groups[file.stem] = real(file, asked.country, asked.timezone, asked.currency)
-            for name, panels in groups.items():
-                measure_parts(asked.folder / name, panels)
+                panels = real(file, asked.country, asked.timezone, asked.currency)
+                measure(asked.folder / file.stem, panels, asked.folder / file.stem, panels)
+            teachers = simulated(asked.seeds[0], FIRMS) if asked.seeds else []
+            for seed in asked.seeds:
+                teaching = asked.folder / f"economy {asked.seeds[0]}"
+                panels = simulated(seed, asked.firms)
+                measure(asked.folder / f"economy {seed}", panels, teaching, teachers, asked.networks)
     tell(asked.folder)
 
 

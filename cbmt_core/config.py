@@ -16,7 +16,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from cbmt_core.calendar import has_holidays
 from cbmt_core.design import StudyDesign
 from cbmt_core.errors import ConfigError
-from cbmt_core.timeline import SEASON, VALIDATION_WEEKS, WEEK, Timeline, week_of
+from cbmt_core.timeline import (
+    MIN_TRAINING_WEEKS,
+    SEASON,
+    VALIDATION_WEEKS,
+    Origin,
+    Timeline,
+    choose_washout,
+    week_of,
+    whole_weeks,
+)
 
 __all__ = [
     "PROFILE_NAMES",
@@ -128,12 +137,21 @@ class DesignConfig(_Section):
             raise ValueError(f"no holidays are known for {value!r}; use an ISO code such as US or GB")
         return value
 
-    def timeline(self, first_day: date, last_day: date) -> Timeline:
-        """The timeline of data seen from `first_day` to `last_day`."""
+    def timeline(self, first_day: date, last_day: date, study: StudyConfig | None = None) -> Timeline:
+        """The timeline of data seen from `first_day` to `last_day`.
+
+        A washout that is not stated is chosen as if the data ended with the study, where there is one: otherwise it
+        would grow with new weeks and cut off the study's first ones.
+        """
+        first_day, last_day = self.first_day or first_day, self.last_day or last_day
+        washout = self.washout_weeks
+        if washout is None and study:
+            weeks = whole_weeks(first_day, min(last_day, study.last_day))[1]
+            washout = choose_washout(weeks, self.validation_weeks, study.holdout_weeks)
         return Timeline.for_span(
-            self.first_day or first_day,
-            self.last_day or last_day,
-            washout_weeks=self.washout_weeks,
+            first_day,
+            last_day,
+            washout_weeks=washout,
             validation_weeks=self.validation_weeks,
             holdout_weeks=self.holdout_weeks,
             country=self.country,
@@ -154,15 +172,26 @@ class StudyConfig(_Section):
             raise ValueError(f"weeks are named by their Sunday: {week_of(value)}, not {value}")
         return value
 
+    @property
+    def last_day(self) -> date:
+        """Last day of the holdout."""
+        return Origin(self.origin, self.holdout_weeks, "study").target.last_day
+
     def design(self, timeline: Timeline) -> StudyDesign:
         """The study on a timeline that may have grown since."""
-        last = self.origin + self.holdout_weeks * WEEK
         training = (self.origin - timeline.panel.first).days // 7 + 1 - timeline.validation_weeks
-        if last > timeline.panel.last or training < 1:
+        reason = ""
+        if self.last_day > timeline.panel.last_day:
+            reason = f"ends after the data's last whole week, {timeline.panel.last}"
+        elif training < MIN_TRAINING_WEEKS:
+            reason = (
+                f"has {max(training, 0)} weeks for training, from {timeline.panel.first} on, and needs "
+                f"{MIN_TRAINING_WEEKS} before its {timeline.validation_weeks} for validation"
+            )
+        if reason:
             raise ConfigError(
-                f"the study of cbmt.toml ([study] origin = {self.origin}, holdout_weeks = {self.holdout_weeks}) does "
-                f"not lie within the data's weeks {timeline.panel.first} to {timeline.panel.last}; "
-                "move it with `cbmt study --refresh`"
+                f"the study of cbmt.toml ([study] origin = {self.origin}, holdout_weeks = {self.holdout_weeks}) "
+                f"{reason}; move it with `cbmt study --refresh`"
             )
         return StudyDesign.at(timeline, self.origin, self.holdout_weeks)
 
@@ -224,11 +253,18 @@ class ProjectConfig(_Section):
             raise ValueError(f"two sources are called {', '.join(sorted(twice))}")
         return self
 
+    def timeline(self, first_day: date, last_day: date) -> Timeline:
+        """The timeline of data seen from `first_day` to `last_day`."""
+        return self.design.timeline(first_day, last_day, self.study)
+
     def study_design(self, timeline: Timeline) -> StudyDesign:
         """The study where it was pinned, or where it would be made now; HistoryTooShort where it cannot be."""
         if self.study:
             return self.study.design(timeline)
-        return StudyDesign.over(timeline, holdout_weeks=self.design.holdout_weeks)
+        design = self.design
+        return StudyDesign.over(
+            timeline, washout_weeks=design.washout_weeks, holdout_weeks=design.holdout_weeks
+        )
 
     @classmethod
     def from_mapping(cls, values: Mapping[str, object], where: str) -> ProjectConfig:

@@ -69,21 +69,28 @@ class StudyDesign(Timeline):
             holdout_weeks=holdout_weeks,
             country=country,
         )
-        return cls.over(timeline, holdout_weeks=holdout_weeks)
+        return cls.over(timeline, washout_weeks=washout_weeks, holdout_weeks=holdout_weeks)
 
     @classmethod
-    def over(cls, timeline: Timeline, *, holdout_weeks: int | None = None) -> StudyDesign:
+    def over(
+        cls, timeline: Timeline, *, washout_weeks: int | None = None, holdout_weeks: int | None = None
+    ) -> StudyDesign:
         """The study whose holdout ends with the timeline: at most 47 weeks of it unless stated, what a year of
         training and the validation window leave; training takes the rest.
 
         Raises HistoryTooShort, which says how many weeks are missing, where that leaves fewer than 13.
+
+        Args:
+            washout_weeks: the washout, if it was stated; one that was chosen gives way to a study.
+            holdout_weeks: the holdout, if it was stated.
         """
         weeks = len(timeline.panel)
         calibration = MIN_TRAINING_WEEKS + timeline.validation_weeks
         need = calibration + (MIN_HOLDOUT_WEEKS if holdout_weeks is None else holdout_weeks)
         if weeks < need:
             have = timeline.washout_weeks + weeks
-            need += timeline.washout_weeks
+            if washout_weeks is not None or have >= need:
+                need += timeline.washout_weeks
             raise HistoryTooShort(timeline.observed_from, timeline.observed_to, have=have, need=need)
         if holdout_weeks is None:
             holdout_weeks = min(MAX_HOLDOUT_WEEKS, weeks - calibration)

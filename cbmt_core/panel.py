@@ -46,6 +46,10 @@ class CustomerHistory:
         start = np.concatenate([[0], np.cumsum(counts[stays])])
         return CustomerHistory(self.cohort[stays].copy(), start, self.week[kept].copy())
 
+    def later(self, weeks: int) -> CustomerHistory:
+        """The same orders, counted from a week that is `weeks` weeks later; none may lie before it."""
+        return CustomerHistory(self.cohort.copy(), self.start.copy(), self.week - np.int16(weeks))
+
 
 @dataclass(frozen=True, eq=False)
 class FirmPanel:
@@ -156,6 +160,31 @@ class FirmPanel:
             V=self.V[:cohorts, :kept].copy(),
             Y=self.Y[:cohorts, :kept].copy(),
             customers=self.customers.until(kept, cohorts) if self.customers else None,
+        )
+
+    def since_first_order(self) -> FirmPanel:
+        """The panel without the weeks before the firm's first order: copies, no views.
+
+        Itself where there are none, and where a left-censored cohort says that the firm is older than the panel.
+        The rows are the same cohorts: none was born earlier.
+        """
+        if not len(self.birth) or self.birth[0] == LEFT_CENSORED:
+            return self
+        active = np.flatnonzero((self.A > 0) | (self.S != 0))
+        first = int(min([self.birth[0], *active[:1]]))
+        if first == 0:
+            return self
+        return replace(
+            self,
+            weeks=self.weeks[first:].copy(),
+            A=self.A[first:].copy(),
+            S=self.S[first:].copy(),
+            size=self.size.copy(),
+            birth=self.birth - first,
+            R=self.R[:, first:].copy(),
+            V=self.V[:, first:].copy(),
+            Y=self.Y[:, first:].copy(),
+            customers=self.customers.later(first) if self.customers else None,
         )
 
     @classmethod

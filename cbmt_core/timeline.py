@@ -26,6 +26,7 @@ __all__ = [
     "Purpose",
     "Timeline",
     "Window",
+    "choose_washout",
     "week_of",
     "whole_weeks",
 ]
@@ -65,6 +66,22 @@ def whole_weeks(first_day: date, last_day: date) -> tuple[date, int]:
     sunday = week_of(first_day)
     first_week = sunday if sunday == first_day else sunday + WEEK
     return first_week, max(0, (last_day + timedelta(days=1) - first_week).days // 7)
+
+
+def choose_washout(weeks: int, validation_weeks: int, holdout_weeks: int | None = None) -> int:
+    """The longest of 52, 26, 13 and 0 weeks that leaves enough for a study (a year of training, the validation
+    window, the holdout or at least 13 weeks of it); in younger data, the longest of 26, 13 and 0 weeks that leaves 26
+    for a live forecast.
+
+    Args:
+        weeks: whole weeks of the data.
+        holdout_weeks: the holdout the study shall have, where that is fixed.
+    """
+    holdout = MIN_HOLDOUT_WEEKS if holdout_weeks is None else holdout_weeks
+    study = MIN_TRAINING_WEEKS + validation_weeks + holdout
+    fit = [w for w in WASHOUT_CHOICES if w + study <= weeks]
+    fit += [w for w in YOUNG_WASHOUT_CHOICES if w + MIN_LIVE_WEEKS <= weeks]
+    return fit[0] if fit else 0
 
 
 @dataclass(frozen=True)
@@ -157,21 +174,12 @@ class Timeline:
         """The timeline of data observed on every day from `first_day` to `last_day`. Only whole weeks count.
 
         Args:
-            washout_weeks: where not stated, the longest of 52, 26, 13 and 0 weeks that leaves enough for a
-                study (a year of training, the validation window, a holdout of at least 13 weeks); in younger
-                data, the longest of 26, 13 and 0 weeks that leaves 26 for a live forecast.
+            washout_weeks: where not stated, what `choose_washout` says.
             holdout_weeks: the holdout the study shall have, where that is fixed.
         """
         first_week, total = whole_weeks(first_day, last_day)
         if washout_weeks is None:
-            study = (
-                MIN_TRAINING_WEEKS
-                + validation_weeks
-                + (MIN_HOLDOUT_WEEKS if holdout_weeks is None else holdout_weeks)
-            )
-            fit = [w for w in WASHOUT_CHOICES if w + study <= total]
-            fit += [w for w in YOUNG_WASHOUT_CHOICES if w + MIN_LIVE_WEEKS <= total]
-            washout_weeks = fit[0] if fit else 0
+            washout_weeks = choose_washout(total, validation_weeks, holdout_weeks)
         if total <= washout_weeks:
             raise HistoryTooShort(first_day, last_day, have=total, need=washout_weeks + 1)
         return cls(

@@ -8,7 +8,15 @@ from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.resources import ProjectResource
 
-__all__ = ["contiguous_batches", "firms_sensor", "new_files_sensor", "read_new_files", "refresh_firms"]
+__all__ = [
+    "contiguous_batches",
+    "firms_sensor",
+    "move_study",
+    "move_study_schedule",
+    "new_files_sensor",
+    "read_new_files",
+    "refresh_firms",
+]
 
 read_new_files = dg.define_asset_job(
     "read_new_files", selection=["intake"], description="Read source files that are new or changed."
@@ -17,6 +25,27 @@ refresh_firms = dg.define_asset_job(
     "refresh_firms",
     selection=list(the_plan()["firm_data"].assets),
     description="Make the data tables of a range of firms.",
+)
+
+
+@dg.op(description="Pin the study anew, so that its holdout ends with the last whole week.")
+def move_study_to_newest_weeks(context: dg.OpExecutionContext, project: ProjectResource) -> None:
+    moved = project.open().move_study()
+    context.log.info(f"the study's origin is {moved.origin}, its holdout {moved.holdout_weeks} weeks")
+
+
+@dg.job(
+    description="Move the study to the newest weeks; its assets are stale then, and made by the next run."
+)
+def move_study() -> None:
+    move_study_to_newest_weeks()
+
+
+move_study_schedule = dg.ScheduleDefinition(
+    name="move_study_quarterly",
+    job=move_study,
+    cron_schedule="0 3 1 1,4,7,10 *",
+    description="Moves the study four times a year; off until it is switched on.",
 )
 
 

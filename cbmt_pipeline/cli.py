@@ -17,7 +17,7 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
 from cbmt_pipeline.cli_forecast import forecast
 from cbmt_pipeline.cli_run import read_new_files, run
-from cbmt_pipeline.plan import State, Step, the_plan
+from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.progress import Bar, console
 from cbmt_pipeline.project import CONFIG_FILE, Project
 
@@ -237,32 +237,25 @@ def status(project: Project) -> None:
     console.print(project.why_no_study() or f"study origin {project.study().origin}")
     plan = the_plan()
     state = State(project, plan)
-    steps = [step for step in plan if step.by_firm]
-    table = Table("firm", "partition", *(step.name for step in steps), box=None, pad_edge=False)
-    for column in table.columns:
-        column.overflow = "fold"
-    for unit in units:
-        table.add_row(unit.name, unit.slug, *(_state_of(state, step, unit) for step in steps))
+    wanted: dict[Unit, list[str]] = {unit: [] for unit in units}
+    table = Table("step", "for", "origins", "firms up to date", "to make", box=None, pad_edge=False)
+    for step in plan:
+        tasks = state.todo(step)
+        origins = step.at(project)
+        waiting = {task.unit for task in tasks if task.unit}
+        for unit in waiting:
+            wanted.setdefault(unit, []).append(step.name)
+        done = f"{len(units) - len(waiting):,} of {len(units):,}" if step.by_firm else ""
+        made = f"{len(tasks):,}" if tasks else ""
+        if step.has_origins and not origins:
+            done = made = "-"
+        purposes = sorted({origin.purpose for origin in origins if origin})
+        table.add_row(step.name, ", ".join(purposes), str(len(origins)) if purposes else "", done, made)
     console.print(table)
-    stale = [step.name for step in plan if not step.by_firm and state.todo(step)]
-    console.print(
-        f"across firms to be made anew: {', '.join(stale)}" if stale else "across firms all is up to date"
-    )
-
-
-def _state_of(state: State, step: Step, unit: Unit) -> str:
-    """How far a step is done for a firm, over its origins and models."""
-    origins = step.at(state.project)
-    if not origins:
-        return "-"
-    made = sum(state.manifest(step, origin, unit) is not None for origin in origins)
-    todo = state.todo(step, units=[unit])
-    if not made:
-        return "none"
-    if not todo and made == len(origins):
-        return "up to date"
-    items = sum(len(task.items) for task in todo)
-    return f"{items} models to make" if items else "to be made anew"
+    firms = Table("firm", "partition", "to make", box=None, pad_edge=False)
+    for unit, names in wanted.items():
+        firms.add_row(unit.name, unit.slug, ", ".join(names) or "up to date")
+    console.print(firms)
 
 
 @main.command()

@@ -78,6 +78,7 @@ def read_new_files(project: Project) -> None:
 )
 @click.option("--no-networks", is_flag=True, help="Leave out the networks: seconds a firm, not minutes.")
 @click.option("--live-only", is_flag=True, help="Only the year ahead: no backtests, no study.")
+@click.option("--timings", is_flag=True, help="Say at the end how many seconds each step took.")
 @click.option(
     "--all", "everything", is_flag=True, help="Make every firm anew, also those that are up to date."
 )
@@ -90,6 +91,7 @@ def run(
     profile: str | None,
     no_networks: bool,
     live_only: bool,
+    timings: bool,
     everything: bool,
 ) -> None:
     """Read new files, forecast every firm's next 52 weeks, publish; then backtests and the study.
@@ -135,6 +137,9 @@ def run(
             job.bring_up_to_date(purposes)
     for failure in job.failures:
         console.print(failure, style="red")
+    if timings:
+        for name, seconds in job.seconds.items():
+            console.print(f"seconds {name} {seconds:.1f}")
     if not project.warehouse.exists():
         raise CbmtError("nothing could be published")
     if not job.runs:
@@ -190,6 +195,7 @@ class Job:
     without: tuple[str, ...] = ()
     runs: int = 0
     failures: list[str] = field(default_factory=list)
+    seconds: dict[str, float] = field(default_factory=dict)
     _pool: Workers | None = None
     _tried: set[tuple[str, object, object, str]] = field(default_factory=set)
 
@@ -211,11 +217,13 @@ class Job:
             if not tasks:
                 continue
             self.runs += 1
+            started = time.monotonic()
             if step.by_firm:
                 slugs = list(dict.fromkeys(task.unit.slug for task in tasks if task.unit))
                 outcomes = self._firms(step, slugs, self._config(step, tasks))
             else:
                 outcomes = [_across_firms(_title(step), self.project, step, self._config(step, tasks))]
+            self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.monotonic() - started
             self._note(step, outcomes)
 
     def _tasks(self, step: Step, purposes: Sequence[Purpose]) -> list[Task]:
@@ -309,9 +317,9 @@ def _print_made(project: Project, seconds: float, changed: bool) -> None:
             "SELECT model, purpose, count(*), min_by(firm, firm), min_by(reason, firm) FROM model_fit "
             "WHERE NOT succeeded GROUP BY model, purpose ORDER BY ALL"
         ).fetchall()
-        ahead = con.execute(
-            "SELECT count(DISTINCT firm), max(origin), max(week) + 6 FROM forecast"
-        ).fetchall()[0]
+        ahead = con.execute("SELECT count(DISTINCT firm), min(week), max(week) + 6 FROM forecast").fetchall()[
+            0
+        ]
     if changed and errors:
         table = Table(
             "model", "firms", "mean", "median", "rank", title="study: holdout error of total sales, SMAPE"
@@ -336,7 +344,7 @@ def _print_made(project: Project, seconds: float, changed: bool) -> None:
             console.print(f"no {diagnostic.replace('_', ' ')}: {note}")
     if ahead[0]:
         console.print(
-            f"\n{ahead[0]:,} firms have a live forecast, from the week {ahead[1]} to {ahead[2]}: cbmt forecast FIRM"
+            f"\n{ahead[0]:,} firms have a live forecast, from {ahead[1]} to {ahead[2]}: cbmt forecast FIRM"
         )
     console.print(f"{'made' if changed else 'checked'} in {seconds:.0f} s")
     console.print(f"  DuckDB file  {project.warehouse}   (open it read-only: duckdb -readonly)")

@@ -62,12 +62,15 @@ def _make(work: Work, known: Sequence[str]) -> Made:
         raise CbmtError(f"{work.step.name} does not run {', '.join(unknown)}; it runs {', '.join(known)}")
     panel = work.panel(customers=any(MODELS[name].customers for name in work.items))
     runs: list[ModelRun] = []
+    made_with = model_versions(work.items)
     for k, name in enumerate(work.items):
         work.tell(name, k / len(work.items))
         with threadpool_limits(1):
             try:
                 options = _options(work, name)
             except CannotFit as error:
+                # Not counted as done: it may be tuned by the next run.
+                del made_with[name]
                 runs.append(
                     ModelRun(panel.firm, name, panel.origin, work.options.seed, 0.0, reason=error.reason)
                 )
@@ -75,7 +78,7 @@ def _make(work: Work, known: Sequence[str]) -> Made:
             fit = fit_model(name, panel, work.options.seed, **options)
             runs.append(forecast_fit(fit, panel, work.at.horizon))
         work.log(f"{name}: {runs[-1].reason or 'done'} in {runs[-1].seconds:.1f} s")
-    return forecasts_made(work, runs, model_versions(work.items))
+    return forecasts_made(work, runs, made_with)
 
 
 def _options(work: Work, name: str) -> dict[str, Any]:

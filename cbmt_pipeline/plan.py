@@ -193,6 +193,7 @@ class State:
         self.project, self.plan, self.seed = project, plan, seed
         self._read: dict[tuple[str, Origin | None, Unit | None], Manifest | None] = {}
         self._panel: dict[tuple[str, Origin | None], dict[Unit, Manifest]] = {}
+        self._origins: dict[tuple[str, Origin | None], list[Origin | None]] = {}
 
     def manifest(self, step: Step, origin: Origin | None, unit: Unit | None) -> Manifest | None:
         key = (step.name, origin, unit)
@@ -219,13 +220,19 @@ class State:
         for other in self.plan.needed(step):
             if other.name in found:
                 continue
-            if other.has_origins:
-                read = other.read_at(self.project, origin) if origin else other.at(self.project)
-            else:
-                read = [None]
-            digests = [self._output(step, origin, other, at, unit) for at in read]
+            digests = [self._output(step, origin, other, at, unit) for at in self._read_at(other, origin)]
             found[other.name] = digests[0] if len(digests) == 1 else digest_of(digests)
         return found
+
+    def _read_at(self, other: Step, origin: Origin | None) -> list[Origin | None]:
+        """The origins of a step that are read at `origin`."""
+        key = (other.name, origin)
+        if key not in self._origins:
+            own: list[Origin | None] = [None]
+            if other.has_origins:
+                own = [*other.read_at(self.project, origin)] if origin else other.at(self.project)
+            self._origins[key] = own
+        return self._origins[key]
 
     def _output(
         self, step: Step, origin: Origin | None, other: Step, at: Origin | None, unit: Unit | None

@@ -110,37 +110,26 @@ class Project:
         except HistoryTooShort:
             return []
 
-    def pin(self, *, study: bool) -> None:
-        """Write the washout, and the study where asked for, into `cbmt.toml` unless they stand there.
-
-        So that new weeks change neither the cohorts of earlier vintages nor restart the study.
-        """
-        stated = self.config
-        if stated.design.washout_weeks is not None and (stated.study or not study):
-            return
-        path = self.root / CONFIG_FILE
-        with atomic.only_one(self.data / ".pin.lock"):
-            text = tomlkit.parse(path.read_text(encoding="utf-8"))
-            timeline = self.timeline()
-            design = text.setdefault("design", tomlkit.table())
-            design.setdefault("washout_weeks", timeline.washout_weeks)
-            if study and "study" not in text:
-                made = self.study()
-                text["study"] = _study_section(made.origin, made.holdout_weeks)
-            atomic.write_text(path, tomlkit.dumps(text))
-        self.__dict__.pop("config", None)
+    def pin_study(self) -> None:
+        """Write the study and its washout into `cbmt.toml` unless it stands there: new weeks do not restart it."""
+        if not self.config.study:
+            self._write_study(self.study(), replace=False)
 
     def move_study(self) -> StudyDesign:
         """Pin the study anew, so that its holdout ends with the last whole week."""
-        path = self.root / CONFIG_FILE
         moved = StudyDesign.over(self.timeline(), holdout_weeks=self.config.design.holdout_weeks)
+        self._write_study(moved, replace=True)
+        return moved
+
+    def _write_study(self, study: StudyDesign, *, replace: bool) -> None:
+        path = self.root / CONFIG_FILE
         with atomic.only_one(self.data / ".pin.lock"):
             text = tomlkit.parse(path.read_text(encoding="utf-8"))
-            text["study"] = _study_section(moved.origin, moved.holdout_weeks)
-            text.setdefault("design", tomlkit.table()).setdefault("washout_weeks", moved.washout_weeks)
-            atomic.write_text(path, tomlkit.dumps(text))
+            if replace or "study" not in text:
+                text["study"] = _study_section(study.origin, study.holdout_weeks)
+                text.setdefault("design", tomlkit.table()).setdefault("washout_weeks", study.washout_weeks)
+                atomic.write_text(path, tomlkit.dumps(text))
         self.__dict__.pop("config", None)
-        return moved
 
     # -- models ----------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ def upgrade(project: Project) -> list[str]:
         project.check_schema()  # Raises.
     lines = []
     if not project.why_no_study():
-        project.pin(study=True)
+        project.pin_study()
         origin = project.study().origin
         lines.append(f"study pinned at {origin} in {project.root / 'cbmt.toml'}")
         models = project.data / "models"

@@ -180,8 +180,9 @@ def carry_out(
     removed, the files are renamed into place, and the new manifest is written last.
     """
     step, origin, unit = task.step, task.origin, task.unit
-    if origin:
-        project.pin(study=origin.purpose == "study")
+    project.check_schema()
+    if origin and origin.purpose == "study":
+        project.pin_study()
     options = options or Options()
     state = State(project, plan, options.seed)
     inputs = state.inputs(step, origin, unit)

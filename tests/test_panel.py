@@ -188,3 +188,73 @@ def test_a_panel_with_a_hole_is_refused_with_its_place(con, name, place):
         replace(panel, **{name: values})
     with pytest.raises(BadFirmData, match=f"{name} has the shape"):
         replace(panel, **{name: values[1:]})
+
+
+def founded_late(first=12, washout=0):
+    """Two customers a week from week `first` on, who order again in the week after; before them, if there is a
+    washout, one left-censored customer who never orders again."""
+    design = small_design(washout, study=40)
+    weeks = design.study.dates()
+    T, old = len(weeks), int(washout > 0)
+    birth = np.r_[[LEFT_CENSORED] * old, np.arange(first, T)].astype(np.int64)
+    size = np.r_[[1.0] * old, [2.0] * (T - first)]
+    week = np.arange(T)
+    born, again = week >= birth[:, None], (week == birth[:, None] + 1) & (birth[:, None] >= 0)
+    orders = size[:, None] * ((week == birth[:, None]) | again)
+    value = np.where(orders > 0, 10.0 + week, np.nan)
+    Y = np.where(born, orders * np.nan_to_num(value), np.nan)
+    order_weeks = [[k for k in (b, b + 1) if k < T] for b in birth[old:] for _ in range(2)]
+    return FirmPanel(
+        firm="late",
+        design=design,
+        weeks=weeks,
+        A=np.where(week >= first, 2.0, 0.0),
+        S=np.nansum(Y, axis=0),
+        size=size,
+        birth=birth,
+        R=np.where(born, again.astype(float), np.nan),
+        V=value,
+        Y=Y,
+        customers=CustomerHistory(
+            cohort=np.repeat(np.arange(old, len(birth)), 2).astype(np.int32),
+            start=np.r_[0, np.cumsum([len(own) for own in order_weeks])],
+            week=np.concatenate(order_weeks).astype(np.int16),
+        ),
+    )
+
+
+def test_weeks_before_the_first_order_are_dropped():
+    panel = founded_late(first=12)
+    cut = panel.since_first_order()
+    assert cut.first_week == panel.weeks[12].astype(object)
+    assert (cut.origin, cut.n_weeks) == (panel.origin, panel.n_weeks - 12)
+    assert cut.birth[0] == 0
+    np.testing.assert_array_equal(cut.weeks[cut.birth], panel.weeks[panel.birth])
+    np.testing.assert_array_equal(cut.size, panel.size)
+    np.testing.assert_array_equal(cut.orders, panel.orders[:, 12:])
+    for name in ("A", "S"):
+        np.testing.assert_array_equal(getattr(cut, name), getattr(panel, name)[12:])
+        assert getattr(panel, name)[:12].sum() == 0
+    for name in ("R", "V", "Y"):
+        np.testing.assert_array_equal(getattr(cut, name), getattr(panel, name)[:, 12:])
+    first = panel.customers.start[:-1]
+    np.testing.assert_array_equal(cut.customers.week[first], cut.birth[cut.customers.cohort])
+    assert cut.since_first_order() is cut
+
+
+def test_a_firm_older_than_its_panel_is_not_cut():
+    censored = founded_late(washout=13)
+    assert censored.birth[0] == LEFT_CENSORED
+    assert censored.S[:12].sum() == 0
+    assert censored.since_first_order() is censored
+    from_the_start = founded_late(first=0)
+    assert from_the_start.since_first_order() is from_the_start
+
+
+def test_a_cut_panel_shares_nothing_with_the_panel():
+    panel = founded_late()
+    before = {name: array.copy() for name, array in arrays(panel)}
+    for _, array in arrays(panel.since_first_order()):
+        array[:] = 0
+    for name, array in arrays(panel):
+        np.testing.assert_array_equal(array, before[name], err_msg=name)

@@ -24,11 +24,13 @@ Bools = npt.NDArray[np.bool_]
 
 MIN_OBSERVED_WEEKS = 13
 """Observed weeks from which on a backtest counts: a quarter."""
-PRIOR_BACKTESTS = 4
-"""What other firms show counts as much as this many backtests of the firm itself."""
-MARGIN = 0.05
+PRIOR_BACKTESTS = 8
+"""What other firms show counts as much as this many backtests of the firm itself. Backtests a quarter apart share most
+of their year, so eight of them are two years. On simulated firms (bench/choice.py) fewer lose to always taking the
+default."""
+MARGIN = 0.1
 """Share by which a model must be expected to err less than the default to replace it: few backtests choose by luck,
-and a plan should not change its model for a difference nobody would notice."""
+and a plan should not change its model for a small difference."""
 ERROR_FLOOR = 1.0
 """SMAPE below which errors count as this much: ratios of smaller ones mean nothing."""
 MAX_RATIO = 4.0

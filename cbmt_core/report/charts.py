@@ -23,15 +23,17 @@ __all__ = [
     "decimals",
     "heat_map",
     "layers",
+    "mark_origin",
     "tenure_curves",
     "time_lines",
     "waterfall",
     "waterfall_range",
+    "week_labels",
 ]
 
 Floats = npt.NDArray[np.float64]
 CENSORED = "#b3bcc6"
-"""Colour of customers who were there before the study."""
+"""Colour of customers acquired before the first week."""
 WIDE, HALF = 1040, 510
 
 
@@ -85,23 +87,26 @@ def layers(
                     colour, opacity=opacity,
                 )  # fmt: skip
     shown = actual.copy()
-    shown[:last] = np.nan
+    # Nothing to compare where no week after the origin is observed.
+    overtaken = bool(np.isfinite(actual[last + 1 :]).any())
+    shown[: last if overtaken else len(weeks)] = np.nan
     at = [x(t) for t in range(len(weeks))]
     if not layered:
         canvas.path(at, [y(v) for v in forecast], ORANGE, 2)
     canvas.path(at, [y(v) for v in shown], INK, 1.4)
-    _origin(canvas, x, origin, len(weeks))
+    mark_origin(canvas, x, origin, len(weeks))
     canvas.x_years(x, weeks)
     series = [Series(layer.name, c, np.where(layer.values > 0, layer.values, np.nan), dot=False)
               for layer, c in zip(stack, colours, strict=True)]  # fmt: skip
     if not layered:
         series.append(Series("forecast", ORANGE, forecast))
-    series.append(Series("realised", INK, shown))
-    canvas.crosshair(x, _week_labels(weeks, origin), series, y, money.prefix, total="sum of the layers")
+    if overtaken:
+        series.append(Series("realised", INK, shown))
+    canvas.crosshair(x, week_labels(weeks, origin), series, y, money.prefix, total="sum of the layers")
     return canvas.svg()
 
 
-def _origin(canvas: Canvas, x: Callable[[float], float], origin: int | None, number: int) -> None:
+def mark_origin(canvas: Canvas, x: Callable[[float], float], origin: int | None, number: int) -> None:
     if origin is None or origin >= number - 1:
         return
     _, _, top, bottom = canvas.inner
@@ -110,7 +115,7 @@ def _origin(canvas: Canvas, x: Callable[[float], float], origin: int | None, num
     canvas.text(at + 5, top + 5, "forecast →", class_="note")
 
 
-def _week_labels(weeks: Sequence[date], origin: int | None) -> list[str]:
+def week_labels(weeks: Sequence[date], origin: int | None) -> list[str]:
     return [
         f"Week of {day(week)}" + (", forecast" if origin is not None and k > origin else "")
         for k, week in enumerate(weeks)
@@ -134,10 +139,10 @@ def time_lines(
     canvas.path(at, [y(v) for v in observed], CENSORED, 1)
     canvas.path(at, [y(v) for v in smooth], INK, 1.8)
     canvas.path(at, [y(v) for v in forecast], ORANGE, 2)
-    _origin(canvas, x, origin, len(weeks))
+    mark_origin(canvas, x, origin, len(weeks))
     canvas.x_years(x, weeks)
     series = [Series("observed", GREY, observed), Series("forecast", ORANGE, forecast)]
-    canvas.crosshair(x, _week_labels(weeks, None), series, y, prefix, digits)
+    canvas.crosshair(x, week_labels(weeks, None), series, y, prefix, digits)
     return canvas.svg()
 
 
@@ -156,7 +161,7 @@ def tenure_curves(names: Sequence[str], curves: Floats, step: int) -> Markup:
 
     `curves` is [quarter, bin of `step` weeks], NaN where not yet observed.
     """
-    canvas = Canvas(HALF, 400, "Repeat orders per customer by tenure",
+    canvas = Canvas(WIDE, 330, "Repeat orders per customer by tenure",
                     "One line for each quarter of acquisition, dark for early and light for late ones.",
                     bottom=38)  # fmt: skip
     bins = curves.shape[1]
@@ -170,7 +175,8 @@ def tenure_curves(names: Sequence[str], curves: Floats, step: int) -> Markup:
         canvas.path([x(b) for b in range(bins)], [y(v) for v in curves[k]], colour, 1.8)
     canvas.line(left, bottom, right, bottom, "tick")
     for tick in ticks(0, bins * step, 6):
-        if 0 < tick <= bins * step:
+        # Bins are drawn at their middle, so the last tick may lie beyond the axis.
+        if 0 < tick <= (bins - 0.5) * step:
             canvas.text(x(tick / step - 0.5), bottom + 15, count(tick), "middle")
     canvas.text((left + right) / 2, bottom + 32, "weeks since first order", "middle", "axis light")
     labels = [f"Weeks {b * step + 1} to {(b + 1) * step} after the first order" for b in range(bins)]
@@ -188,14 +194,22 @@ def decimals(top: float) -> int:
 SOURCES = ("Repeat\norders", "Spend\nper order", "Net replen-\nishment")
 
 
-def waterfall(title: str, bridge: Bridge, low: float, high: float, money: Money) -> Markup:
-    """From the baseline's sales to the target's in three steps, on an axis that several bridges share."""
+def waterfall(
+    title: str, bridge: Bridge, low: float, high: float, money: Money, ends: tuple[str, str]
+) -> Markup:
+    """From the baseline's sales to the target's in three steps, on an axis that several bridges share.
+
+    Args:
+        low: lower end of the axis, in currency.
+        high: upper end.
+        ends: names of the baseline and of the target.
+    """
     canvas = Canvas(HALF, 285, title, _bridge_text(bridge, money), left=14, right=14, top=20, bottom=44)
     y = canvas.y(low, high)
     left, right, _, bottom = canvas.inner
     slot = (right - left) / 5
     wide = slot * 0.62
-    names = ("Baseline\nsales", *SOURCES, "Target\nsales")
+    names = (ends[0], *SOURCES, ends[1])
     steps = (bridge.order_volume, bridge.spend_per_order, bridge.net_replenishment)
     canvas.line(left, bottom, right, bottom, "tick")
     level = bridge.baseline_sales

@@ -15,7 +15,7 @@ from cbmt_core.report import diagnostic_charts as charts
 from cbmt_core.report import diagnostic_words as words
 from cbmt_core.report.firm_page import OUTCOME_NAMES
 from cbmt_core.report.numbers import count, percent, value
-from cbmt_core.report.panel_page import link
+from cbmt_core.report.panel_outlook import link
 from cbmt_core.report.rows import query, records
 from cbmt_core.report.svg import BLUE, PALETTE
 

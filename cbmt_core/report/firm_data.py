@@ -1,10 +1,10 @@
-"""What a firm's page shows, read from the published file."""
+"""What a firm's page shows of its observed weeks and the year ahead, read from the published file."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date
 from typing import Any
 
 import duckdb
@@ -12,22 +12,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cbmt_core.metrics import FULL, OUTCOMES
 from cbmt_core.report.charts import Layer
+from cbmt_core.report.numbers import day
 from cbmt_core.report.rows import query
 from cbmt_core.report.story import Story
-from cbmt_core.timeline import SEASON
+from cbmt_core.report.watch import Watch, read_watch
 
 __all__ = ["FirmData", "gather_layers", "read_firm"]
 
 Floats = npt.NDArray[np.float64]
-EARLY_WEEKS = 13
-"""Weeks after the first order by which cohorts' quality is compared."""
 TENURE_STEPS = (4, 8, 13)
 ENOUGH_ORDERS = 60
 """Repeat orders that a point of a tenure curve should rest on, on average; the step is chosen by it."""
-ENOUGH_CUSTOMERS = 50
-"""Customers below whom a year's cohorts say nothing about their quality."""
 MOST_QUARTERS = 22
 """Cohorts of longer histories are grouped by year."""
 EARLIER = "earlier"
@@ -40,7 +36,7 @@ class FirmData:
     origin: int | None
     """Place of the last week the forecast has seen."""
     observed: pd.DataFrame
-    """acquired, ropc, aov and sales, a row a week of `weeks`; NaN where not observed."""
+    """acquired, orders, ropc, aov and sales, a row a week of `weeks`; NaN where not observed."""
     forecast: pd.DataFrame
     layers: list[Layer]
     cohorts: list[str]
@@ -51,26 +47,17 @@ class FirmData:
     periods: list[str]
     triangle: pd.DataFrame
     """Sales, customers and ROPC by group of cohorts and calendar period."""
-    errors: pd.DataFrame
-    """SMAPE over the whole horizon, a row a model, at the last origin that could be checked."""
-    checked_weeks: int
-    failed: pd.DataFrame
     quarantined: pd.DataFrame
-    early_change: float | None
-    """Percent change of early repeat orders per customer, the latest year's cohorts against the year before."""
-    old_share: float | None
-    """Share of the last year's sales, to the origin, from customers who were there before the study."""
-    acquired: tuple[float, float]
-    """New customers in the last year to the origin, and in the year before; zero where not all observed."""
+    watch: Watch
 
 
-def gather_layers(con: duckdb.DuckDBPyConnection, stories: Iterable[Story]) -> None:
-    """Make the temporary table `report_layer`, forecast sales by quarter of acquisition, for all firms at once.
+def gather_layers(con: duckdb.DuckDBPyConnection, live: Iterable[Story]) -> None:
+    """Make the temporary table `report_layer`: live forecasts of all firms by quarter of acquisition.
 
     The cohorts' forecasts lie outside the file, a file a firm; asking for them firm by firm would open all of
     them every time.
     """
-    told = pd.DataFrame([(s.firm, s.model, s.origin) for s in stories], columns=["firm", "model", "origin"])
+    told = pd.DataFrame([(s.firm, s.model, s.origin) for s in live], columns=["firm", "model", "origin"])
     if told.empty:
         # A file without forecasts has no relation of the cohorts' forecasts either.
         con.execute(
@@ -85,23 +72,27 @@ def gather_layers(con: duckdb.DuckDBPyConnection, stories: Iterable[Story]) -> N
             f.week, sum(f.sales) AS sales
         FROM forecast_cohort_week AS f
         JOIN report_story AS s ON f.firm = s.firm AND f.model = s.model AND f.origin = CAST(s.origin AS DATE)
+            AND f.purpose = 'live'
         JOIN (SELECT firm, min(week) AS first FROM firm_week GROUP BY firm) AS w ON f.firm = w.firm
         GROUP BY ALL ORDER BY f.firm""")
     con.unregister("report_story")
 
 
 def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) -> FirmData:
+    """One firm's page; `story` is its live forecast, where it has one. Needs `gather_layers`."""
     observed = query(
-        con, "SELECT week, acquired, ropc, aov, sales FROM firm_week WHERE firm = ? ORDER BY week", firm
-    )
+        con,
+        "SELECT week, acquired, orders, ropc, aov, sales FROM firm_week WHERE firm = ? ORDER BY week",
+        firm,
+    ).astype({"sales": float})
     forecast = observed.iloc[:0]
     layer = pd.DataFrame(columns=["acquired_in", "censored", "week", "sales"])
     if story is not None:
         forecast = query(
             con,
-            "SELECT week, acquired, ropc, aov, sales FROM forecast_week "
-            "WHERE firm = ? AND model = ? AND origin = ? ORDER BY week",
-            firm, story.model, story.origin,
+            "SELECT week, acquired, orders, ropc, aov, sales FROM forecast_week "
+            "WHERE firm = ? AND model = ? AND origin = ? AND purpose = ? ORDER BY week",
+            firm, story.model, story.origin, story.purpose,
         )  # fmt: skip
         layer = query(con, "SELECT * EXCLUDE firm FROM report_layer WHERE firm = ?", firm)
     index = pd.DatetimeIndex(observed["week"]).union(pd.DatetimeIndex(forecast["week"]))
@@ -113,11 +104,9 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
         firm,
     )
     yearly = cells["acquired_in"].nunique() > MOST_QUARTERS
-    as_of = index[-1 if origin is None else origin]
-    errors, checked = _errors(con, firm)
     cohorts, tenure, step = _tenure(con, firm, yearly)
     return FirmData(
-        weeks=[day.date() for day in index],
+        weeks=[week.date() for week in index],
         origin=origin,
         observed=observed.set_index("week").reindex(index),
         forecast=forecast.set_index("week").reindex(index),
@@ -127,23 +116,13 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
         tenure_step=step,
         periods=_periods(index[index.isin(observed["week"])], yearly),
         triangle=_triangle(con, firm, yearly),
-        errors=errors,
-        checked_weeks=checked,
-        failed=query(
-            con,
-            "SELECT model, reason FROM model_fit WHERE firm = ? "
-            "QUALIFY NOT succeeded AND origin = max(origin) OVER (PARTITION BY model) ORDER BY model",
-            firm,
-        ),
         quarantined=query(
             con,
             "SELECT reason, count(*) AS rows, sum(CAST(amount AS DOUBLE)) AS amount FROM quarantine "
             "WHERE firm = ? GROUP BY reason ORDER BY rows DESC",
             firm,
         ),
-        early_change=_early_change(con, firm, index[0].date(), as_of.date()),
-        old_share=_old_share(cells, as_of),
-        acquired=_acquired(observed, as_of),
+        watch=read_watch(con, firm, cells, observed),
     )
 
 
@@ -174,7 +153,7 @@ def _layers(
     names = sorted(table.columns, key=lambda name: (name != EARLIER, name))
     return [
         Layer(
-            "there before the study" if name == EARLIER else f"acquired {name}",
+            f"acquired before {day(index[0].date())}" if name == EARLIER else f"acquired {name}",
             table[name].to_numpy(dtype=float),
             name == EARLIER,
         )
@@ -226,51 +205,3 @@ def _triangle(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> pd.Dat
     )
     cohort = _name(frame["acquired_in"], yearly).where(~frame["censored"].astype(bool), EARLIER)
     return frame.assign(cohort=cohort, period=_name(frame["period"], yearly))
-
-
-def _errors(con: duckdb.DuckDBPyConnection, firm: str) -> tuple[pd.DataFrame, int]:
-    """Errors at the origin with most weeks observed since, the latest of those."""
-    rows = query(
-        con,
-        "SELECT model, outcome, weeks, smape FROM accuracy WHERE firm = $1 AND horizon = $2 AND origin = "
-        "(SELECT origin FROM accuracy WHERE firm = $1 GROUP BY origin ORDER BY max(weeks) DESC, origin DESC LIMIT 1)",
-        firm,
-        FULL,
-    )
-    if rows.empty:
-        return pd.DataFrame(columns=[*OUTCOMES, "rank"]), 0
-    table = rows.pivot_table(index="model", columns="outcome", values="smape", dropna=False)
-    table = table.reindex(columns=list(OUTCOMES)).sort_values("total_sales", kind="stable")
-    return table.assign(rank=table["total_sales"].rank(method="min")), int(rows["weeks"].max())
-
-
-def _early_change(con: duckdb.DuckDBPyConnection, firm: str, first_week: date, as_of: date) -> float | None:
-    """By cohorts whose first weeks had passed at `as_of`: no later knowledge enters."""
-    newest = as_of - timedelta(weeks=EARLY_WEEKS - 1)
-    year, two_years = (newest - timedelta(weeks=years * SEASON) for years in (1, 2))
-    if first_week > two_years + timedelta(weeks=1):
-        return None
-    found = con.execute(
-        """
-        SELECT cohort > $year AS recent, sum(repeat_orders) AS orders,
-            sum(cohort_size) FILTER (tenure = 0) AS customers
-        FROM cohort_week
-        WHERE firm = $firm AND NOT left_censored AND tenure < $weeks AND cohort <= $newest AND cohort > $two_years
-        GROUP BY ALL""",
-        {"firm": firm, "newest": newest, "year": year, "two_years": two_years, "weeks": EARLY_WEEKS},
-    ).fetchall()
-    rates = {recent: float(orders / n) for recent, orders, n in found if n >= ENOUGH_CUSTOMERS and orders > 0}
-    return 100 * (rates[True] / rates[False] - 1) if len(rates) == 2 else None
-
-
-def _old_share(cells: pd.DataFrame, as_of: pd.Timestamp) -> float | None:
-    year = cells[(cells["week"] <= as_of) & (cells["week"] > as_of - pd.Timedelta(weeks=SEASON))]
-    total = float(year["sales"].sum())
-    return float(year.loc[year["censored"].astype(bool), "sales"].sum()) / total if total > 0 else None
-
-
-def _acquired(observed: pd.DataFrame, as_of: pd.Timestamp) -> tuple[float, float]:
-    past = observed.loc[observed["week"] <= as_of, "acquired"].to_numpy(dtype=float)
-    if len(past) < 2 * SEASON:
-        return 0.0, 0.0
-    return float(past[-SEASON:].sum()), float(past[-2 * SEASON : -SEASON].sum())

@@ -1,9 +1,8 @@
-"""A firm's page: its story in words, then the charts and tables it rests on."""
+"""A firm's page: the year ahead, the cohorts behind it, and how earlier forecasts did."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -12,14 +11,16 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from cbmt_core.metrics import OUTCOMES
-from cbmt_core.report import charts, words
+from cbmt_core.report import charts
 from cbmt_core.report.cohorted_panel import cohorted_panel
-from cbmt_core.report.firm_data import EARLIER, EARLY_WEEKS, FirmData, read_firm
-from cbmt_core.report.numbers import Money, count, day, month, percent, points, value, week_end
-from cbmt_core.report.rows import records, table_rows
-from cbmt_core.report.story import Story, label
+from cbmt_core.report.firm_data import EARLIER, FirmData, read_firm
+from cbmt_core.report.firm_evidence import read_study, study_context, track_context
+from cbmt_core.report.firm_outlook import bridges, model_words, opening, quarters
+from cbmt_core.report.numbers import Money, count, day, month, percent, value, week_end
+from cbmt_core.report.rows import query, records
+from cbmt_core.report.story import Stories, label
 from cbmt_core.report.svg import shades
+from cbmt_core.report.track import read_track
 
 __all__ = ["OUTCOME_NAMES", "firm_context"]
 
@@ -32,37 +33,60 @@ OUTCOME_NAMES = {
 }
 
 
-def firm_context(
-    con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], story: Story | None
-) -> dict[str, Any]:
+def firm_context(con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], told: Stories) -> dict[str, Any]:
     """What the template of a firm's page is filled with; `firm` is a row of the table `firm`."""
-    data = read_firm(con, firm["firm"], story)
+    name = firm["firm"]
+    live, study = told.live.get(name), told.study.get(name)
+    data, test = read_firm(con, name, live), read_study(con, name, study)
+    model = live.model if live else study.model if study else None
+    track = read_track(con, name, model)
     money = Money(firm["currency"])
+    failed = _failed(con, name)
+    sales = data.observed["sales"].dropna()
     return {
         "firm": firm,
-        "facts": [*_facts(firm, money), *_difficulty(con, firm["firm"])],
-        "story": _words(firm, data, story, money),
+        "facts": [*_facts(firm, money), *_difficulty(con, name)],
+        "story": opening(data, told, live, failed.get("live", []), money),
+        "model": model_words(live, track, test),
+        "quarters": quarters(data, live, money),
         "layers": _layers(data, money),
         "layer_colours": shades(sum(not layer.censored for layer in data.layers)),
         "layer_names": [layer.name.removeprefix("acquired ") for layer in data.layers if not layer.censored],
         "censored": next((charts.CENSORED for layer in data.layers if layer.censored), None),
+        "first_week": day(data.weeks[0]),
+        "overtaken": data.origin is not None and bool(len(sales) > data.origin + 1),
         "drivers": _drivers(data, money),
         "tenure": charts.tenure_curves(data.cohorts, data.tenure, data.tenure_step) if data.cohorts else None,
         "tenure_names": data.cohorts,
         "tenure_colours": shades(len(data.cohorts)),
-        "bridges": _bridges(story, money),
+        "bridges": bridges(live, money),
+        "track": track_context(track, model, sales, money),
+        "study": study_context(con, study, test, sales, money),
         "triangle": _triangle(data, money),
-        "panel": cohorted_panel(con, firm["firm"], money),
+        "panel": cohorted_panel(con, name, money),
         "outcomes": OUTCOME_NAMES,
-        "errors": table_rows(data.errors, OUTCOMES, 1, story.model if story else None),
-        "checked_weeks": data.checked_weeks,
-        "failed": [(label(row["model"]), row["reason"] or "no reason was given") for row in records(data.failed)],
+        "failed": [(purpose, model, reason) for purpose, rows in failed.items() for model, reason in rows],
         "quality": _quality(firm, money),
         "quarantined": [
             (str(row["reason"]).replace("_", " "), count(row["rows"]), money.short(row["amount"]))
             for row in records(data.quarantined)
         ],
-    }  # fmt: skip
+    }
+
+
+def _failed(con: duckdb.DuckDBPyConnection, firm: str) -> dict[str, list[tuple[str, str]]]:
+    """Model and reason of each newest fit without a forecast, by purpose. Backtests are many and left out."""
+    rows = query(
+        con,
+        "SELECT purpose, model, reason FROM model_fit WHERE firm = ? AND purpose IN ('live', 'study') "
+        "QUALIFY NOT succeeded AND origin = max(origin) OVER (PARTITION BY purpose, model) ORDER BY purpose, model",
+        firm,
+    )
+    failed: dict[str, list[tuple[str, str]]] = {}
+    for row in records(rows):
+        reason = row["reason"] or "no reason was given"
+        failed.setdefault(row["purpose"], []).append((label(row["model"]), reason))
+    return failed
 
 
 def _facts(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
@@ -81,78 +105,6 @@ def _difficulty(con: duckdb.DuckDBPyConnection, firm: str) -> list[tuple[str, st
         "SELECT phe, band FROM predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
     ).fetchall()
     return [("Predicted error of cohort sales", f"{percent(phe, digits=0)}, {band}") for phe, band in rows]
-
-
-@dataclass(frozen=True)
-class Told:
-    """The page's opening words."""
-
-    headline: str
-    lead: str
-    watch: list[str]
-    outcome: str = ""
-    sources: str = ""
-    sure: str = ""
-    tiles: tuple[dict[str, Any], ...] = ()
-
-
-STEPS = {
-    "change": "Sales change",
-    "order_volume": "Existing base: repeat orders",
-    "spend_per_order": "Existing base: spend per order",
-    "net_replenishment": "Net customer-base replenishment",
-}
-
-
-def _words(firm: Mapping[str, Any], data: FirmData, story: Story | None, money: Money) -> Told:
-    watch = [
-        words.left_censored(data.old_share),
-        words.cohort_quality(data.early_change, EARLY_WEEKS),
-        words.acquisition_trend(*data.acquired),
-    ]
-    if story is None:
-        failed = words.plural(len(data.failed), "model")
-        why = f" {failed} could not be fitted; the reasons are below." if len(data.failed) else ""
-        lead = f"Its cohorts are shown as observed.{why}"
-        return Told("There is no forecast of this firm yet", lead, [text for text in watch if text])
-    sure = _certainty(data, story)
-    if story.forecast is None:
-        lead = f"{_sentence(story.reason)} The forecast by {story.label} is shown below."
-        title = "The sources of the forecast change cannot be told apart"
-        return Told(title, lead, [text for text in watch if text], sure=sure)
-    bridge, realised = story.forecast, story.realised
-    seen = day(week_end(story.origin))
-    tiles = tuple(
-        {
-            "name": name,
-            "amount": money.short(getattr(bridge, part), plus=True),
-            "points": points(bridge.points(getattr(bridge, part))),
-            "realised": None if realised is None else points(realised.points(getattr(realised, part))),
-            "side": {1: "up", -1: "down", 0: ""}[bridge.sign(getattr(bridge, part))],
-        }
-        for part, name in STEPS.items()
-    )
-    return Told(
-        headline=words.headline(bridge, money),
-        lead=f"This is the forecast by {story.label}, made with data up to {seen}, for {words.period(bridge)}.",
-        watch=[text for text in (words.weakest_source(bridge, money), *watch) if text],
-        outcome=words.outcome(bridge, realised),
-        sources=words.sources(bridge, money),
-        sure=sure,
-        tiles=tiles,
-    )
-
-
-def _certainty(data: FirmData, story: Story) -> str:
-    own = {str(row["model"]): row for row in records(data.errors.reset_index())}.get(story.model)
-    models = int(data.errors["total_sales"].notna().sum())
-    if own is None or own["total_sales"] is None:
-        return words.certainty(story.label, None, 0, None, models)
-    return words.certainty(story.label, own["total_sales"], data.checked_weeks, int(own["rank"]), models)
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:].rstrip(".") + "."
 
 
 def _layers(data: FirmData, money: Money) -> Markup:
@@ -181,21 +133,6 @@ def _drivers(data: FirmData, money: Money) -> list[tuple[str, str, Markup]]:
     ]  # fmt: skip
 
 
-def _bridges(story: Story | None, money: Money) -> dict[str, Any] | None:
-    if story is None or story.forecast is None:
-        return None
-    shown = [bridge for bridge in (story.realised, story.forecast) if bridge is not None]
-    low, high = charts.waterfall_range(shown)
-    forecast = charts.waterfall(f"Forecast by {story.label}", story.forecast, low, high, money)
-    realised = story.realised
-    return {
-        "forecast": forecast,
-        "realised": None if realised is None else charts.waterfall("Realised", realised, low, high, money),
-        "label": story.label,
-        "start": money.short(low) if low > 0 else None,
-    }
-
-
 def _triangle(data: FirmData, money: Money) -> Markup | None:
     frame = data.triangle
     if frame.empty:
@@ -207,7 +144,11 @@ def _triangle(data: FirmData, money: Money) -> Markup | None:
     for cell in records(frame):
         r, c = at_row[cell["cohort"]], at_column[cell["period"]]
         values[r, c] = cell["sales"]
-        who = "There before the study" if cell["cohort"] == EARLIER else f"Acquired {cell['cohort']}"
+        who = (
+            f"Acquired before {day(data.weeks[0])}"
+            if cell["cohort"] == EARLIER
+            else f"Acquired {cell['cohort']}"
+        )
         tips[r][c] = (
             f"{who}, in {cell['period']}\nSales\t{money.short(cell['sales'])}\n"
             f"Repeat orders per customer and week\t{value(cell['ropc'], 4)}\n"
@@ -228,9 +169,9 @@ def _quality(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
         ("Source rows", count(given)),
         ("Rows used", f"{count(firm['rows_used'])}{used}"),
         ("Rows set aside", count(firm["rows_quarantined"])),
-        ("Orders before the study's first week", orders("washout")),
-        ("Orders after its last whole week", orders("unfinished")),
-        ("Customers there before the study", count(firm["left_censored_customers"])),
+        ("Orders before the first week shown", orders("washout")),
+        ("Orders after the last whole week", orders("unfinished")),
+        ("Customers acquired before the first week", count(firm["left_censored_customers"])),
     ]  # fmt: skip
     if share is not None:
         rows.append(("Their share of sales", percent(100 * float(share))))

@@ -14,7 +14,8 @@ from cbmt_core.report.firm_data import gather_layers
 from cbmt_core.report.firm_page import firm_context
 from cbmt_core.report.panel_page import panel_context
 from cbmt_core.report.rows import query, records
-from cbmt_core.report.story import stories
+from cbmt_core.report.story import read_stories
+from cbmt_core.report.track import gather_track
 
 __all__ = ["write_report"]
 
@@ -31,8 +32,9 @@ def write_report(
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     firms = query(con, "SELECT * FROM firm ORDER BY firm")
-    told = stories(con)
-    gather_layers(con, told.values())
+    told = read_stories(con)
+    gather_layers(con, told.live.values())
+    gather_track(con)
     (folder / "firms").mkdir(parents=True, exist_ok=True)
     written = []
 
@@ -43,7 +45,7 @@ def write_report(
             on_page(path)
 
     for firm in records(firms):
-        context = firm_context(con, firm, told.get(firm["firm"]))
+        context = firm_context(con, firm, told)
         write(folder / "firms" / f"{firm['slug']}.html", "firm.html", context)
     write(folder / "diagnostics.html", "diagnostics.html", diagnostic_context(con))
     write(folder / "index.html", "panel.html", panel_context(con, firms, told))

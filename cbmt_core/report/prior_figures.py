@@ -20,7 +20,6 @@ COLOURS = {"acquisition": "#33658a", "repeat": "#2a9d6f", "aov": "#e3a018", "sal
 WORDS = {
     "trend": "trend, a year",
     "calendar": "calendar",
-    "slow": "slow",
     "walk": "steps, a year",
     "brief": "brief",
 }

@@ -1,8 +1,8 @@
-"""Which forecast a firm's page tells about, and the bridges that go with it."""
+"""Which forecast a firm's page is about, and the bridges that go with it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -12,31 +12,70 @@ import pandas as pd
 
 from cbmt_core.bridge import REALISED
 from cbmt_core.exhibits import LABELS
+from cbmt_core.models import MODELS
 from cbmt_core.report.words import Bridge
+from cbmt_core.timeline import SEASON, Purpose
 
-__all__ = ["PREFERRED", "Story", "label", "stories"]
-
-PREFERRED = ("cbmt_plus", "cbmt", "cohort_glm")
-"""Models a page tells about, the first that has a forecast; by validation error where they have one."""
+__all__ = ["Stories", "Story", "first_registered", "label", "read_stories", "stories"]
 
 FIGURES = ("baseline_sales", "target_sales", "order_volume", "spend_per_order", "net_replenishment")
 
 
 @dataclass(frozen=True)
 class Story:
-    """One firm's forecast, and what became of it where that is known."""
+    """One firm's forecast by the model to plan with."""
 
     firm: str
     model: str
     origin: date
+    purpose: Purpose
+    weeks: int
+    """Weeks that are forecast."""
+    sales: float
+    """Their sum."""
+    last_sales: float | None
+    """Sales of the 52 weeks up to the origin; None where fewer are observed."""
     forecast: Bridge | None
     """None where the forecast has no bridge; `reason` says why."""
     realised: Bridge | None
+    """A live forecast's: what happened in the year before. A study's: what happened in the weeks it forecasts."""
     reason: str
+    why: str
+    """Why this model, as `forecast_choice` has it; empty where it names none."""
+    note: str
+    """What the fit worked around; empty when nothing."""
 
     @property
     def label(self) -> str:
         return label(self.model)
+
+    @property
+    def change(self) -> float | None:
+        """Percent change of sales against the 52 weeks before; None where these are not known."""
+        if self.purpose != "live" or self.last_sales is None or not self.last_sales > 0:
+            return None
+        return 100 * (self.sales / self.last_sales - 1)
+
+
+@dataclass(frozen=True)
+class Stories:
+    """The forecasts the pages are about."""
+
+    live: Mapping[str, Story]
+    """By firm: the year ahead."""
+    study: Mapping[str, Story]
+    """By firm: the study's holdout, weeks that have passed."""
+    weeks: int
+    """Whole weeks after the washout that the data hold."""
+
+    @property
+    def newest(self) -> date | None:
+        """The newest origin of live forecasts."""
+        return max((story.origin for story in self.live.values()), default=None)
+
+    def outdated(self, story: Story) -> bool:
+        """Whether another firm's live forecast has seen later weeks."""
+        return self.newest is not None and story.origin < self.newest
 
 
 def label(model: str) -> str:
@@ -44,52 +83,92 @@ def label(model: str) -> str:
     return LABELS.get(model, model)
 
 
-def stories(con: duckdb.DuckDBPyConnection) -> dict[str, Story]:
-    """The story of every firm that has a forecast: by the latest origin, from the preferred model."""
+def first_registered(models: Iterable[str]) -> str:
+    """The first of `models` in the order of the registry; those it does not know come last."""
+    order = {name: k for k, name in enumerate(MODELS)}
+    return min(models, key=lambda name: (order.get(name, len(order)), name))
+
+
+def read_stories(con: duckdb.DuckDBPyConnection) -> Stories:
+    [(weeks,)] = con.execute("SELECT count(DISTINCT week) FROM firm_week").fetchall()
+    return Stories(stories(con, "live"), stories(con, "study"), int(weeks))
+
+
+def stories(con: duckdb.DuckDBPyConnection, purpose: Purpose) -> dict[str, Story]:
+    """The newest forecast with this purpose of every firm that has one, by the model that `forecast_choice` names.
+
+    Where it names none, or one without a forecast, the first model of the registry that has one is taken.
+    """
     made = con.execute(
-        "SELECT f.firm, f.model, f.origin, any_value(m.validation_error) AS error FROM "
-        "(SELECT DISTINCT firm, model, origin FROM forecast_week "
-        " QUALIFY origin = max(origin) OVER (PARTITION BY firm)) AS f "
-        "LEFT JOIN model_fit AS m USING (firm, model, origin) GROUP BY ALL ORDER BY ALL"
+        """
+        WITH made AS (
+            SELECT firm, model, origin, count(*) AS weeks, sum(sales) AS sales FROM forecast_week
+            WHERE purpose = $purpose GROUP BY firm, model, origin QUALIFY origin = max(origin) OVER (PARTITION BY firm)
+        ), past AS (
+            SELECT o.firm, sum(CAST(w.sales AS DOUBLE)) AS last_sales, count(*) AS last_weeks
+            FROM (SELECT DISTINCT firm, origin FROM made) AS o JOIN firm_week AS w ON w.firm = o.firm
+                AND w.week <= o.origin AND w.week > o.origin - 7 * $season
+            GROUP BY ALL
+        )
+        SELECT made.*, CASE WHEN last_weeks = $season THEN last_sales END AS last_sales, c.model AS chosen, c.why,
+            m.diagnosis
+        FROM made LEFT JOIN past USING (firm)
+        LEFT JOIN forecast_choice AS c ON c.firm = made.firm AND c.origin = made.origin AND c.purpose = $purpose
+        LEFT JOIN model_fit AS m
+            ON m.firm = made.firm AND m.model = made.model AND m.origin = made.origin AND m.purpose = $purpose
+        ORDER BY ALL""",
+        {"purpose": purpose, "season": SEASON},
     ).df()
-    bridges = con.execute("SELECT * FROM bridge ORDER BY target_first, baseline_first").df()
+    bridges = con.execute(
+        "SELECT * FROM bridge WHERE purpose = ? ORDER BY target_first, baseline_first", [purpose]
+    ).df()
     by_firm = {str(firm): rows for firm, rows in bridges.groupby("firm")}
     none = bridges.iloc[:0]
     return {
-        str(firm): _story(str(firm), rows, by_firm.get(str(firm), none))
+        str(firm): _story(str(firm), purpose, rows, by_firm.get(str(firm), none))
         for firm, rows in made.groupby("firm", sort=True)
     }
 
 
-def _story(firm: str, made: pd.DataFrame, bridges: pd.DataFrame) -> Story:
-    origin = made["origin"].iloc[0]
-    own = bridges[(bridges["origin"] == origin) & (bridges["model"] != REALISED)]
-    bridged = set(own.loc[own["eligible"], "model"])
-    model = choose({m: e for m, e in zip(made["model"], made["error"], strict=True) if m in bridged} or dict(
-        zip(made["model"], made["error"], strict=True)))  # fmt: skip
-    rows = own[own["model"] == model]
-    day = pd.Timestamp(origin).date()
+def _story(firm: str, purpose: Purpose, made: pd.DataFrame, bridges: pd.DataFrame) -> Story:
+    chosen = made["chosen"].iloc[0]
+    named = chosen in set(made["model"])
+    model = str(chosen) if named else first_registered(made["model"])
+    own = made[made["model"] == model].iloc[0]
+    forecast, realised, reason = _bridges(bridges, model, own["origin"], purpose)
+    return Story(
+        firm=firm,
+        model=model,
+        origin=pd.Timestamp(own["origin"]).date(),
+        purpose=purpose,
+        weeks=int(own["weeks"]),
+        sales=float(own["sales"]),
+        last_sales=None if pd.isna(own["last_sales"]) else float(own["last_sales"]),
+        forecast=forecast,
+        realised=realised,
+        reason=reason,
+        why=str(own["why"] or "") if named else "",
+        note="" if pd.isna(own["diagnosis"]) else str(own["diagnosis"]),
+    )
+
+
+def _bridges(
+    bridges: pd.DataFrame, model: str, origin: pd.Timestamp, purpose: Purpose
+) -> tuple[Bridge | None, Bridge | None, str]:
+    """The model's bridge, the realised one beside it, and why there is none of the model."""
+    past = bridges[bridges["model"] == REALISED]
+    rows = bridges[(bridges["origin"] == origin) & (bridges["model"] == model)]
+    if purpose == "live":
+        past = past[past["target_last"] == origin]
+    elif len(rows):
+        windows = ["baseline_first", "target_first", "target_last"]
+        past = past[(past[windows] == rows.iloc[-1][windows]).all(axis=1)]
+    realised = None if past.empty else _bridge(past.iloc[-1])
     if rows.empty:
-        return Story(firm, model, day, None, None, f"{label(model)} gives no sources of the change")
-    row = rows.iloc[-1]
-    forecast = _bridge(row)
-    if forecast is None:
-        return Story(firm, model, day, None, None, str(row["reason"] or "it has no baseline to start from"))
-    same = bridges[
-        (bridges["model"] == REALISED)
-        & (bridges["baseline_first"] == row["baseline_first"])
-        & (bridges["target_first"] == row["target_first"])
-        & (bridges["target_last"] == row["target_last"])
-    ]
-    return Story(firm, model, day, forecast, None if same.empty else _bridge(same.iloc[-1]), "")
-
-
-def choose(errors: Mapping[str, float | None]) -> str:
-    """The model to tell about, given each one's validation error where it has one."""
-    order = [name for name in (*PREFERRED, *LABELS) if name in errors] or sorted(errors)
-    best = [name for name in order if name in PREFERRED] or order
-    known = {name: error for name in best if (error := errors[name]) is not None and error == error}
-    return min(known, key=lambda name: known[name]) if best[0] in known else best[0]
+        return None, realised, f"{label(model)} gives no sources of the change"
+    forecast = _bridge(rows.iloc[-1])
+    reason = "" if forecast else str(rows.iloc[-1]["reason"] or "it has no baseline to start from")
+    return forecast, realised, reason
 
 
 def _bridge(row: Mapping[str, Any] | pd.Series[Any]) -> Bridge | None:

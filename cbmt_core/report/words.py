@@ -10,24 +10,32 @@ from datetime import date
 from cbmt_core.report.numbers import Money, count, day, percent, points, week_end
 
 __all__ = [
+    "SOURCES",
     "Bridge",
-    "acquisition_trend",
-    "certainty",
-    "cohort_quality",
+    "backtested",
     "headline",
-    "left_censored",
+    "largest_shift",
     "listed",
-    "one_line",
+    "main_reason",
     "outcome",
     "plural",
+    "sentence",
     "sources",
+    "tested",
+    "unknown",
     "weakest_source",
+    "weeks_to",
+    "year_before",
+    "year_off",
 ]
 
 FLAT = 0.5
 """Changes below this, in points or percent, are told as no change."""
-HEAVY_CENSORED = 0.25
-"""Share of sales from customers of unknown age above which forecasts rest much on them."""
+SOURCES = {
+    "order_volume": "repeat orders of the existing base",
+    "spend_per_order": "spend per repeat order",
+    "net_replenishment": "new customers",
+}
 
 
 @dataclass(frozen=True)
@@ -73,36 +81,60 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def headline(bridge: Bridge, money: Money) -> str:
-    before, after = money.short(bridge.baseline_sales), money.short(bridge.target_sales)
-    moved = percent(abs(bridge.points(bridge.change)))
-    match bridge.sign(bridge.change):
-        case 1:
-            return f"Sales are forecast to rise {moved}, from {before} to {after}"
-        case -1:
-            return f"Sales are forecast to fall {moved}, from {before} to {after}"
-        case _:
-            return f"Sales are forecast to stay about level, at {after}"
+def weeks_to(weeks: int, sunday: date) -> str:
+    """The weeks that end with the week of `sunday`."""
+    return f"the {plural(weeks, 'week')} to {day(week_end(sunday))}"
 
 
-def period(bridge: Bridge) -> str:
-    """The windows compared, as a clause."""
-    last = day(week_end(bridge.target_last))
-    weeks = plural(bridge.weeks, "week")
-    return f"the {weeks} from {day(bridge.target_first)} to {last}, against the same weeks a year earlier"
+def headline(before: float | None, after: float, money: Money, when: str) -> str:
+    """Sales as forecast, against those of the year before where they are known."""
+    if before is None or not before > 0:
+        return f"Sales of {money.short(after)} are forecast {when}"
+    change = 100 * (after / before - 1)
+    if abs(change) < FLAT:
+        return f"Sales are forecast to stay about level {when}, at {money.short(after)}"
+    side = "rise" if change > 0 else "fall"
+    span = f"from {money.short(before)} to {money.short(after)}"
+    return f"Sales are forecast to {side} {percent(abs(change))} {when}, {span}"
 
 
 def outcome(forecast: Bridge, realised: Bridge | None) -> str:
-    """What happened in the target, next to what was forecast."""
+    """What a past forecast said of its weeks, next to what happened."""
+    claim = _past(forecast, "would rise", "would fall", "would stay about level")
     if realised is None:
-        return ""
-    moved = percent(abs(realised.points(realised.change)))
-    said = {1: f"rose {moved}", -1: f"fell {moved}", 0: "stayed about level"}[realised.sign(realised.change)]
+        return f"It said sales {claim} against the same weeks a year earlier."
+    happened = _past(realised, "rose", "fell", "stayed about level")
     gap = forecast.points(forecast.change) - realised.points(realised.change)
-    if abs(gap) < FLAT:
-        return f"In the event sales {said}: the forecast was right to within half a point."
-    side = "high" if gap > 0 else "low"
-    return f"In the event sales {said}: the forecast was {points(abs(gap)).lstrip('+')} too {side}."
+    off = f"{points(abs(gap)).lstrip('+')} too {'high' if gap > 0 else 'low'}"
+    off = "right to within half a point" if abs(gap) < FLAT else off
+    return f"It said sales {claim} against the same weeks a year earlier; they {happened}: the forecast was {off}."
+
+
+def _past(bridge: Bridge, up: str, down: str, flat: str) -> str:
+    sign = bridge.sign(bridge.change)
+    return flat if sign == 0 else f"{up if sign > 0 else down} {percent(abs(bridge.points(bridge.change)))}"
+
+
+def year_before(before: Bridge | None) -> str:
+    """The realised bridge of the year before; empty where there is none."""
+    if before is None:
+        return ""
+    said = _past(before, "rose", "fell", "stayed about level")
+    parts = [points(before.points(getattr(before, name))) for name in SOURCES]
+    return (
+        f"For comparison, in {weeks_to(before.weeks, before.target_last)} sales {said}: repeat orders of the then "
+        f"existing base made {parts[0]}, spend per order {parts[1]} and new customers {parts[2]}. Part of every base "
+        "stops ordering, so set a loss against the year before's and not against zero."
+    )
+
+
+def largest_shift(bridge: Bridge, before: Bridge | None) -> str:
+    """The source that differs most from the year before; empty where that is not known or small."""
+    if before is None:
+        return ""
+    moved = {n: bridge.points(getattr(bridge, n)) - before.points(getattr(before, n)) for n in SOURCES}
+    name = max(moved, key=lambda one: abs(moved[one]))
+    return "" if abs(moved[name]) < FLAT else f"{SOURCES[name]} {points(moved[name])} against the year before"
 
 
 def sources(bridge: Bridge, money: Money) -> str:
@@ -116,11 +148,11 @@ def sources(bridge: Bridge, money: Money) -> str:
     size, share = money.size(bridge.net_replenishment), points(bridge.points(bridge.net_replenishment))
     match bridge.sign(bridge.net_replenishment):
         case 1:
-            second = f"New customers bring {size} more than first orders did in the baseline ({share})"
+            second = f"New customers bring {size} more than first orders did in the 52 weeks before ({share})"
         case -1:
-            second = f"New customers bring {size} less than first orders did in the baseline ({share})"
+            second = f"New customers bring {size} less than first orders did in the 52 weeks before ({share})"
         case _:
-            second = f"New customers bring about as much as first orders did in the baseline ({share})"
+            second = f"New customers bring about as much as first orders did in the 52 weeks before ({share})"
     return f"{first} {second}{_balance(bridge)}."
 
 
@@ -142,14 +174,8 @@ def _balance(bridge: Bridge) -> str:
             -1: ", which takes back more than the gain"}[total]  # fmt: skip
 
 
-def one_line(forecast: Bridge, realised: Bridge | None = None) -> str:
-    """The whole story in one line of a list."""
-    change = percent(forecast.points(forecast.change), plus=True)
-    known = "" if realised is None else f" (realised {percent(realised.points(realised.change), plus=True)})"
-    return f"{change} forecast{known}: {_pattern(forecast)}"
-
-
-def _pattern(bridge: Bridge) -> str:
+def main_reason(bridge: Bridge) -> str:
+    """How the existing base and new customers make the change, as a clause."""
     base, new, total = map(bridge.sign, (bridge.existing_base, bridge.net_replenishment, bridge.change))
     match base, new:
         case (1, 1):
@@ -173,12 +199,36 @@ def _pattern(bridge: Bridge) -> str:
             return "neither the existing base nor new customers move much"
 
 
-def certainty(label: str, smape: float | None, weeks: int, rank: int | None, models: int) -> str:
-    """How far the model was off when it could be checked on this firm."""
-    if smape is None or not math.isfinite(smape):
-        return f"How far {label} is off on this firm is not yet known: no forecast of it has weeks observed since."
+def backtested(label: str, origins: int, near: float | None, far: float | None, live: bool = False) -> str:
+    """How far the model was off in earlier forecasts; `near` and `far` are SMAPE 1 to 4 and 27 to 52 weeks ahead."""
+    if not _known(near):
+        return ""
+    made = "live forecast" if live else "backtest"
+    off = f"{label} was off by {percent(near)} in an average week 1 to 4 weeks ahead"
+    return f"In {plural(origins, made)} of this firm, {off}" + (
+        f", and by {percent(far)} 27 to 52 weeks ahead." if _known(far) else "."
+    )
+
+
+def year_off(error: float | None, years: int) -> str:
+    """How far the totals of whole years were off; empty where no year has passed."""
+    if not _known(error):
+        return ""
+    return f"The total of 52 weeks was off by {percent(error)} on average ({plural(years, 'forecast')})."
+
+
+def unknown(label: str) -> str:
+    return (
+        f"How far {label} is off on this firm is not yet known: no forecast of it has weeks observed since."
+    )
+
+
+def tested(label: str, smape: float | None, weeks: int, rank: int | None, models: int) -> str:
+    """How far the model was off in the study's holdout; empty where it was not tested."""
+    if not _known(smape):
+        return ""
     text = (
-        f"When checked on this firm, {label} was off by {percent(smape)} in an average week "
+        f"In the test on past weeks, {label} was off by {percent(smape)} in an average week "
         f"(SMAPE of sales over {plural(weeks, 'week')})"
     )
     if rank is not None and models > 1:
@@ -187,59 +237,37 @@ def certainty(label: str, smape: float | None, weeks: int, rank: int | None, mod
     return text + "."
 
 
-def weakest_source(bridge: Bridge, money: Money) -> str:
-    """The largest loss among the sources; empty without any."""
-    amount, name = min(
-        (bridge.order_volume, "orders"), (bridge.spend_per_order, "spend"), (bridge.net_replenishment, "new")
-    )
+def _known(number: float | None) -> bool:
+    return number is not None and math.isfinite(number)
+
+
+def weakest_source(bridge: Bridge, before: Bridge | None, money: Money) -> str:
+    """The largest loss among the sources, beside the year before's; empty without any."""
+    name = min(SOURCES, key=lambda one: float(getattr(bridge, one)))
+    amount = getattr(bridge, name)
     if bridge.sign(amount) >= 0:
         return ""
-    if name == "new":
-        less = f"{money.size(amount)} less than first orders did in the baseline"
-        return f"Largest loss: new customers bring {less} ({points(bridge.points(amount))})."
-    cost = f"{money.size(amount)} ({points(bridge.points(amount))})"
-    before, after = bridge.orders if name == "orders" else bridge.spend
-    fall = percent(100 * (1 - after / before)) if before > 0 else ""
-    told = count if name == "orders" else money.price
-    what = "repeat orders of the existing base" if name == "orders" else "spend per repeat order"
-    return f"Largest loss: {what} {_verb(name)} {fall}, from {told(before)} to {told(after)}, which costs {cost}."
+    share = points(bridge.points(amount))
+    if before is not None:
+        share += f"; {points(before.points(getattr(before, name)))} in the year before"
+    opening = f"Largest loss in {weeks_to(bridge.weeks, bridge.target_last)}:"
+    if name == "net_replenishment":
+        less = f"{money.size(amount)} less than first orders did in the 52 weeks before"
+        return f"{opening} new customers bring {less} ({share})."
+    cost = f"{money.size(amount)} ({share})"
+    if name == "order_volume":
+        fall, ends = _fall(*bridge.orders), [count(number) for number in bridge.orders]
+        what = f"repeat orders of the existing base fall{fall}"
+    else:
+        fall, ends = _fall(*bridge.spend), [money.price(number) for number in bridge.spend]
+        what = f"spend per repeat order falls{fall}"
+    return f"{opening} {what}, from {ends[0]} to {ends[1]}, which costs {cost}."
 
 
-def _verb(name: str) -> str:
-    return "fall" if name == "orders" else "falls"
+def _fall(before: float, after: float) -> str:
+    return f" {percent(100 * (1 - after / before))}" if before > 0 else ""
 
 
-def left_censored(share: float | None) -> str:
-    """What part of the last year's sales came from customers whose age is unknown; empty when none did."""
-    if share is None or not math.isfinite(share) or share <= 0:
-        return ""
-    part = percent(100 * share, digits=0)
-    if share >= HEAVY_CENSORED:
-        return (
-            f"Old customers: {part} of the last year's sales came from customers who were there before the study. "
-            "Their age is unknown, and the forecast leans on how they carry on."
-        )
-    return f"Old customers: only {part} of the last year's sales came from customers who were there before the study."
-
-
-def cohort_quality(change: float | None, weeks: int) -> str:
-    """Percent change in early repeat orders per customer of the latest year's cohorts; empty when unknown."""
-    if change is None or not math.isfinite(change):
-        return ""
-    span = f"in their first {weeks} weeks"
-    if abs(change) < 5 * FLAT:
-        return f"Cohort quality: the last year's new customers reorder {span} about as often as the year before's."
-    often = f"{percent(abs(change), digits=0)} {'more' if change > 0 else 'less'} often"
-    return f"Cohort quality: the last year's new customers reorder {often} {span} than the year before's."
-
-
-def acquisition_trend(recent: float, before: float) -> str:
-    """New customers of the last year against the year before; empty when there is no year before."""
-    if not before > 0:
-        return ""
-    change = 100 * (recent / before - 1)
-    told = f"{count(recent)} new customers in the last year"
-    if abs(change) < 5 * FLAT:
-        return f"Acquisition: {told}, about as many as in the year before ({count(before)})."
-    side = "more" if change > 0 else "fewer"
-    return f"Acquisition: {told}, {percent(abs(change), digits=0)} {side} than in the year before ({count(before)})."
+def sentence(text: str) -> str:
+    """A clause as a sentence: a capital first, a full stop last."""
+    return text[:1].upper() + text[1:].rstrip(".") + "." if text else ""

@@ -120,14 +120,13 @@ MODEL_TABLES = (
             Column(
                 "parameter",
                 "VARCHAR",
-                "sd or mean: spread or average over firms; shared: how far a move goes with the firm's other series; "
-                "memory: weeks over which a move fades; weight: size of a week's effects relative to others'",
+                "sd or mean: spread or average over firms; shared: how far a part goes with the firm's other series; "
+                "memory: weeks over which a deviation fades; weight: size of a week's effects relative to others'",
             ),
             Column(
                 "part",
                 "VARCHAR",
-                "trend (a year's), calendar, slow, walk (a week's), brief, white, or a wave of the year, a holiday, "
-                "or the week before one",
+                "trend (a year's), calendar, walk (a week's), brief, white, or a wave of the year, or a holiday",
             ),
             Column("value", "DOUBLE", "in log points, weeks or as a share"),
             Column("firms", "BIGINT", "firms it was learned from"),

@@ -198,9 +198,16 @@ class Intake:
         return self.folder / "ledger.json"
 
     def ledger(self) -> list[FileReport]:
-        if not self._ledger_path.exists():
-            return []
-        return [FileReport(**entry) for entry in json.loads(self._ledger_path.read_text())]
+        """The files that were read, by source and name."""
+        return list(self._read_ledger()[0])
+
+    def _read_ledger(self) -> tuple[tuple[FileReport, ...], str]:
+        """The ledger's entries and the version of the rows. It is asked for often, and replaced whole."""
+        try:
+            seen = self._ledger_path.stat()
+        except FileNotFoundError:
+            return (), ""
+        return _parsed_ledger(self._ledger_path, seen.st_ino, seen.st_mtime_ns, seen.st_size)
 
     def _write_ledger(self, entries: Iterable[FileReport]) -> None:
         ordered = sorted(entries, key=lambda e: (e.source, e.file))
@@ -214,8 +221,7 @@ class Intake:
     @property
     def version(self) -> str:
         """Changes when the rows do; empty before the first."""
-        names = sorted((e.source, e.file, e.stem) for e in self.ledger())
-        return hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16] if names else ""
+        return self._read_ledger()[1]
 
     def _index(self) -> str:
         """The relation of (slug, firm, segment, day, rows, filename) over all files of the ledger."""
@@ -226,18 +232,7 @@ class Intake:
 
     def units(self) -> dict[Unit, str]:
         """Every firm, and every segment of a segmented one, with a digest of the files that name it."""
-        if not self.ledger():
-            return {}
-        with duck.connect() as con:
-            rows = con.execute(
-                f"SELECT slug, any_value(firm), list(DISTINCT filename), "
-                f"list(DISTINCT segment) FILTER (segment IS NOT NULL) FROM {self._index()} GROUP BY slug"
-            ).fetchall()
-        found: dict[Unit, str] = {}
-        for _, firm, files, segments in rows:
-            digest = hashlib.sha256(",".join(sorted(map(_stem_of, files))).encode()).hexdigest()[:16]
-            found |= {Unit(firm, segment): digest for segment in [None, *(segments or [])]}
-        return dict(sorted(found.items(), key=lambda item: (item[0].firm, item[0].segment or "")))
+        return dict(_units_of(self, self.version))
 
     def files_for(self, unit: Unit) -> list[FileReport]:
         """The ledger's entries that hold rows of the unit's firm."""
@@ -300,7 +295,7 @@ class Intake:
 
     def timeline(self, project: ProjectConfig) -> Timeline:
         """The weeks of the project, from the span of the data and the dates that are stated."""
-        return project.design.timeline(*self.span())
+        return project.timeline(*self.span())
 
 
 def _label(file: Path, root: Path) -> str:
@@ -319,6 +314,30 @@ def _stem(digest: str, source: SourceConfig) -> str:
 
 def _stem_of(index: str) -> str:
     return Path(index).name.split(".")[0]
+
+
+@lru_cache(maxsize=4)
+def _parsed_ledger(path: Path, inode: int, modified: int, size: int) -> tuple[tuple[FileReport, ...], str]:
+    entries = tuple(FileReport(**entry) for entry in json.loads(path.read_text()))
+    names = sorted((e.source, e.file, e.stem) for e in entries)
+    return entries, hashlib.sha256(json.dumps(names).encode()).hexdigest()[:16] if names else ""
+
+
+@lru_cache(maxsize=4)
+def _units_of(intake: Intake, version: str) -> dict[Unit, str]:
+    """`Intake.units`, once for each version: with many firms this is asked for often."""
+    if not version:
+        return {}
+    with duck.connect() as con:
+        rows = con.execute(
+            f"SELECT slug, any_value(firm), list(DISTINCT filename), "
+            f"list(DISTINCT segment) FILTER (segment IS NOT NULL) FROM {intake._index()} GROUP BY slug"
+        ).fetchall()
+    found: dict[Unit, str] = {}
+    for _, firm, files, segments in rows:
+        digest = hashlib.sha256(",".join(sorted(map(_stem_of, files))).encode()).hexdigest()[:16]
+        found |= {Unit(firm, segment): digest for segment in [None, *(segments or [])]}
+    return dict(sorted(found.items(), key=lambda item: (item[0].firm, item[0].segment or "")))
 
 
 @lru_cache(maxsize=4)

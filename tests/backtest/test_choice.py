@@ -117,26 +117,33 @@ def test_a_lucky_model_within_the_margin_is_not_chosen():
     row = steady(Book().firm("ACME"), "ACME", plus=20, glm=19.5).choice()
     assert (row["model"], row["error"]) == ("plus", pytest.approx(20))
     assert row["why"] == (
-        "the default; no other is ahead by 5 % once all firms count: 20.0 % over 4 backtests, glm 19.5 %"
+        "the default; no other is ahead by 10 % once all firms count: 20.0 % over 4 backtests, glm 19.5 %"
     )
 
 
 def test_one_good_quarter_is_not_enough_where_four_are():
-    errors = {"plus": 20, "glm": 16}
+    errors = {"plus": 20, "glm": 12}
     assert steady(Book().firm("ACME"), "ACME", QUARTERS[:1], **errors).choice()["model"] == "plus"
     assert steady(Book().firm("ACME"), "ACME", QUARTERS[:4], **errors).choice()["model"] == "glm"
 
 
+@pytest.mark.parametrize(("glm", "chosen"), [(14.5, "glm"), (14.7, "plus")])
+def test_the_margin_applies_to_the_shrunk_ratio(glm, chosen):
+    """By hand: alone and with 4 backtests a ratio counts by its cube root, and 0.9 ** 3 * 20 = 14.58."""
+    assert MARGIN == 0.1
+    assert steady(Book().firm("ACME"), "ACME", plus=20, glm=glm).choice()["model"] == chosen
+
+
 def test_scores_are_ratios_shrunk_to_the_other_firms():
-    """By hand: own ratios 1/2, 2 and 1; with 2 backtests and K = 4 the firm's own counts 2 / 6."""
+    """By hand: own ratios 1/2, 2 and 1; with 2 backtests and K = 8 the firm's own counts 2 / 10."""
     book = Book().firm("A").firm("B").firm("C")
     for firm, plus, glm in (("A", 20, 10), ("B", 5, 10), ("C", 30, 30)):
         steady(book, firm, QUARTERS[:2], plus=plus, glm=glm)
-    assert PRIOR_BACKTESTS == 4
+    assert PRIOR_BACKTESTS == 8
     expected = {
-        "A": math.exp(math.log(0.5) / 3 + 2 / 3 * (math.log(2) + 0) / 3),
-        "B": math.exp(math.log(2) / 3 + 2 / 3 * (math.log(0.5) + 0) / 3),
-        "C": math.exp(0 / 3 + 2 / 3 * (math.log(0.5) + math.log(2)) / 3),
+        "A": math.exp(0.2 * math.log(0.5) + 0.8 * (math.log(2) + 0) / 3),
+        "B": math.exp(0.2 * math.log(2) + 0.8 * (math.log(0.5) + 0) / 3),
+        "C": math.exp(0.2 * 0 + 0.8 * (math.log(0.5) + math.log(2)) / 3),
     }
     for firm, score in expected.items():
         row = book.choice(firm)
@@ -175,7 +182,7 @@ def test_nothing_after_the_origin_reaches_the_choice():
 
     def told(scrambled):
         book = Book()
-        for firm, glm in (("A", 10), ("B", 60), ("C", 19)):
+        for firm, glm in (("A", 10), ("B", 150), ("C", 19)):
             book.firm(firm)
             book.fits += [(firm, model, earlier.week, "backtest", True) for model in MODELS]
             for k, origin in enumerate(QUARTERS):
@@ -288,16 +295,16 @@ def test_segments_do_not_count_for_other_firms():
     assert alone.choice("ACME") == before
     segment = alone.choice("BETA~0")
     # Its own ratio is cut at 4; of the whole firms one halves and one doubles, which leaves no difference.
-    assert evidence(segment, "glm")["score"] == pytest.approx(math.exp(0.5 * math.log(4)), abs=1e-6)
+    assert evidence(segment, "glm")["score"] == pytest.approx(math.exp(math.log(4) / 3), abs=1e-6)
     assert evidence(segment, "glm")["panel_smape"] == pytest.approx(15, abs=1e-4)
 
 
 def test_segments_count_where_there_is_no_whole_firm():
     book = Book()
-    for name, glm in (("A~1", 10), ("A~2", 40)):
+    for name, glm in (("A~1", 10), ("A~2", 60)):
         steady(book.firm(name, segment=name[-1]), name, plus=20, glm=glm)
     assert evidence(book.choice("A~1"), "glm")["score"] == pytest.approx(
-        math.exp(0.5 * math.log(0.5) + 0.5 * math.log(2) / 2), abs=1e-6
+        math.exp(math.log(0.5) / 3 + 2 / 3 * math.log(3) / 2), abs=1e-6
     )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
-from panels import calibration, ordinary
+from panels import calibration, ordinary, simulate
 
 from cbmt_core.compose import compose
-from cbmt_core.models import build
-from cbmt_core.models.plus import CbmtPlus, learn_priors, weekly_series
+from cbmt_core.models import CannotFit, build
+from cbmt_core.models.plus import CbmtPlus, PathPriors, learn_priors, weekly_series
 from cbmt_core.models.plus.model import TOPLINE
 from cbmt_core.models.plus.paths import fit_paths
 from cbmt_core.models.plus.prior import PathPrior
@@ -71,3 +72,66 @@ def test_a_season_far_from_the_default_is_learned_from_the_firm_itself(seen: Fir
         )
     )
     assert own < 0.5 * default
+
+
+def founded(weeks: int, panel_weeks: int = 70) -> FirmPanel:
+    """A firm whose first order lies `weeks` weeks before the end of a panel without a washout."""
+    return calibration(
+        simulate(
+            4,
+            firm="young",
+            weeks=panel_weeks,
+            washout=0,
+            censored=0,
+            acquisition=lambda t: np.where(t >= panel_weeks - weeks, 18.0, 0.0),
+        )
+    )
+
+
+@pytest.mark.parametrize(("weeks", "prior"), [(26, "the default prior"), (40, "from this firm alone")])
+def test_a_young_firm_is_forecast_from_its_own_weeks(weeks: int, prior: str) -> None:
+    panel = founded(weeks)
+    assert panel.n_weeks == 70
+    fitted = CbmtPlus().fit(panel, seed=1)
+    revenue = compose(panel, fitted.forecast(13))
+    assert (revenue.birth[: panel.n_cohorts] + panel.n_weeks).tolist() == panel.birth.tolist()
+    assert 0.5 < revenue.S.mean() / panel.S[-10:].mean() < 2
+    assert 0.5 < revenue.A.mean() / panel.A[-10:].mean() < 2
+    assert fitted.drivers.n_weeks == weeks
+    assert f"{weeks} weeks of history" in fitted.record.diagnosis
+    assert "leans on" in fitted.record.diagnosis
+    assert prior in fitted.record.diagnosis
+
+
+def test_the_weeks_before_a_firm_do_not_matter() -> None:
+    panel = founded(40)
+    first, second = (CbmtPlus().fit(p, seed=1).forecast(13) for p in (panel, panel.since_first_order()))
+    for name in "ARV":
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+def test_fewer_than_26_weeks_are_refused() -> None:
+    with pytest.raises(CannotFit, match="25 weeks since its first order; 26 are needed"):
+        CbmtPlus().fit(founded(25), seed=1)
+
+
+def test_a_young_firm_uses_the_priors_of_others_and_does_not_teach_them(seen: FirmPanel) -> None:
+    priors = learn_priors(
+        pd.concat([weekly_series(seen, seed=1).assign(firm=name) for name in "ab"]), seen.design.country
+    )
+    fitted = CbmtPlus(priors).fit(founded(40), seed=1)
+    assert fitted.record.parameters["firms"] == 2
+    assert "learned from 2 firms" in fitted.record.diagnosis
+    assert weekly_series(founded(40), seed=1).empty
+    assert weekly_series(founded(20, panel_weeks=21), seed=1).empty
+    assert not weekly_series(founded(70), seed=1).empty
+
+
+def test_a_firm_with_a_full_history_and_priors_of_others_has_nothing_to_say() -> None:
+    panel = calibration(simulate(1, weeks=85))
+    priors = replace_firms(PathPriors.default(panel.design.country), 5)
+    assert CbmtPlus(priors).fit(panel, seed=1).record.diagnosis == ""
+
+
+def replace_firms(priors: PathPriors, firms: int) -> PathPriors:
+    return PathPriors.from_frame(priors.frame().assign(firms=firms), "US")

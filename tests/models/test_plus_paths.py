@@ -56,7 +56,7 @@ def covariance(prior: PathPrior, weeks: int, middle: float, scale: Floats, toget
             case "walk":
                 return min(s, t) + 1.0
             case _:
-                return float(np.exp(-abs(s - t) / prior.memory[0 if component == "slow" else 1]))
+                return float(np.exp(-abs(s - t) / prior.memory[0]))
 
     D = prior.sd.shape[1]
     made = np.zeros((D, weeks, D, weeks))
@@ -100,7 +100,7 @@ def test_a_path_is_the_conditional_expectation_given_the_weeks_seen() -> None:
     expected = mean[:, WEEKS:] + (ahead @ np.linalg.solve(known + np.diag(white.ravel()), away)).reshape(
         D, -1
     )
-    np.testing.assert_allclose(fitted.forecast(AHEAD), expected + fitted.lift[:, None], atol=1e-7)
+    np.testing.assert_allclose(fitted.forecast(AHEAD), expected, atol=1e-7)
     back = FittedPaths.from_values(fitted.values())
     np.testing.assert_array_equal(back.forecast(AHEAD), fitted.forecast(AHEAD))
 
@@ -108,12 +108,12 @@ def test_a_path_is_the_conditional_expectation_given_the_weeks_seen() -> None:
 @settings(max_examples=30, deadline=None)
 @given(
     together=st.floats(0, 1),
-    shared=st.lists(st.floats(-0.999, 0.999), min_size=15, max_size=15),
+    shared=st.lists(st.floats(-0.999, 0.999), min_size=12, max_size=12),
     scale=st.lists(st.floats(0.1, 10), min_size=3, max_size=3),
 )
 def test_any_prior_is_a_covariance(together: float, shared: list[float], scale: list[float]) -> None:
     prior = PathPrior.default("drivers", "US")
-    prior.shared[:] = np.reshape(shared, (5, 3))
+    prior.shared[:] = np.reshape(shared, (4, 3))
     common, weeks = prior.hyperparameters(), Weeks.of(FIRST, 8, 0, "US")
     given_firm = torch.tensor([scale], dtype=torch.float64), torch.tensor([together], dtype=torch.float64)
     square = covariance_of(weeks.kernels(common), common, *given_firm).reshape(24, 24).numpy()
@@ -125,15 +125,15 @@ def test_any_prior_is_a_covariance(together: float, shared: list[float], scale: 
 def test_spread_and_season_are_learned_from_firms() -> None:
     default = PathPrior.default("sales", "US")
     truth = PathPrior.default("sales", "US")
-    truth.sd[:] *= np.array([1.0, 2.5, 0.4, 1.0, 0.4, 1.0])[:, None]
+    truth.sd[:] *= np.array([1.0, 2.5, 0.4, 0.4, 1.0])[:, None]
     rng = np.random.default_rng(3)
     firms = [drawn(truth, rng, f"firm {k}", 0.0, weeks=110) for k in range(24)]
     learned = PathPrior.learned(firms, "sales", "US")
     ratio = learned.sd[:, 0] / default.sd[:, 0]
     calendar = ratio[1] * np.exp(np.log(learned.weight / default.weight).mean())
     assert calendar > 1.5
-    assert ratio[2] < 0.8
-    assert ratio[4] < 0.6
+    assert ratio[2] < 0.7
+    assert ratio[3] < 0.6
     assert learned.firms == 24
 
 
@@ -161,7 +161,7 @@ def test_learned_priors_forecast_better_than_the_default() -> None:
 
     assert error(learned) < 0.7 * error(default)
     christmas = regressors(FIRST, 53, "US")[51] @ learned.mean[1:]
-    assert christmas.min() > 0.4
+    assert christmas.min() > 0.2
 
 
 def test_series_that_move_together_are_told_from_those_that_do_not() -> None:
@@ -221,6 +221,14 @@ def test_the_gradient_of_the_density_is_that_of_differences() -> None:
     assert float(density(square, residual).detach()) == pytest.approx(
         float(expected.sum().detach()) - constant
     )
+
+
+def test_one_firm_teaches_no_mean_over_firms(seen: FirmPanel) -> None:
+    series = series_of(seen, build("cohort_glm").fit(seen, seed=1))
+    one = PathPriors.of_one(series, "US").groups["drivers"]
+    assert one.firms == 1
+    assert (one.mean == 0).all()
+    assert not np.allclose(one.sd, PathPrior.default("drivers", "US").sd)
 
 
 def test_firms_with_hardly_an_order_a_week_do_not_teach(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,7 @@ def new_project(root: Path, firms: tuple[str, ...] = FIRMS) -> Project:
     for k, firm in enumerate(firms):
         (root / "orders" / f"{k}.csv").write_text(orders_csv(firm))
     project = Project(root)
+    project.check_schema()
     assert project.intake.update(project.config, root).failed == {}
     return project
 

@@ -150,7 +150,10 @@ def test_the_other_assets_are_made_across_firms() -> None:
 def test_jobs_sensors_and_checks() -> None:
     repository = defs.get_repository_def()
     jobs = {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")}
-    assert jobs == {"read_new_files", "refresh_firms"}
+    assert jobs == {"read_new_files", "refresh_firms", "move_study"}
+    assert [(s.name, s.default_status) for s in repository.schedule_defs] == [
+        ("move_study_quarterly", dg.DefaultScheduleStatus.STOPPED)
+    ]
     sensors = {sensor.name for sensor in repository.sensor_defs}
     assert {"new_files_sensor", "firms_sensor"} <= sensors
     checks = {key.asset_key.to_user_string() for key in defs.resolve_asset_graph().asset_check_keys}

@@ -1,4 +1,4 @@
-"""The lake: one file a firm, table and step, whole whatever happens to its writer, and a manifest of each step."""
+"""The lake: one file a firm, table and step; manifests say what each was made from."""
 
 import hashlib
 import os

@@ -14,14 +14,20 @@ from cbmt_core.design import StudyDesign
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.evaluation import Relations, accuracy, compare, failures, whole_firms
 from cbmt_core.exhibits import EXHIBITS, exhibits, gather
+from cbmt_core.forecasting import FORECAST_TABLES, forecast_tables, run_models
 from cbmt_core.names import slug_sql
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, TIMELINE, Table
+from cbmt_core.panel import FirmPanel
+from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, TIMELINE, VIEWS, Table
 from cbmt_core.simulate import Economy, sample_cohorts
-from cbmt_core.timeline import Timeline
+from cbmt_core.timeline import SEASON, Origin, Purpose, Timeline
 
-__all__ = ["MODELS", "publish"]
+__all__ = ["BACKTESTS", "LIVE_MODELS", "MODELS", "publish"]
 
 MODELS = ("cohort_glm", "gls_v1", "seasonal_naive")
+"""Models of the study."""
+LIVE_MODELS = ("cohort_glm", "seasonal_naive")
+"""Models of live forecasts and backtests."""
+BACKTESTS = 3
 
 
 def publish(
@@ -31,9 +37,18 @@ def publish(
     models: Sequence[str] = MODELS,
     currency: str = "USD",
     scale: float = 0.02,
+    live: bool = True,
+    backtests: int = BACKTESTS,
     results: Mapping[str, pd.DataFrame] | None = None,
 ) -> StudyDesign:
-    """Fill `con` with every relation that the report reads; `results` are the tables of the diagnostics."""
+    """Fill `con` with every relation that the report reads.
+
+    Args:
+        models: of the study; those among LIVE_MODELS forecast the year ahead too.
+        live: whether there are live forecasts.
+        backtests: number of backtest origins, the newest first.
+        results: the tables of the diagnostics.
+    """
     economy = Economy(firms=len(names), scale=scale, seed=5)
     panels = []
     for name, spec in zip(names, economy.specs(), strict=True):
@@ -42,6 +57,11 @@ def publish(
         panels.append(panel)
     design = economy.design
     fill(con, panels, [run for panel in panels for run in forecasts(panel, models)])
+    ahead = [name for name in models if name in LIVE_MODELS]
+    # Three quarters apart: of three, one lies at the study's origin and one has a whole year after it.
+    past = design.backtest_origins()[::-3][:backtests]
+    for origin in (design.live_origins() if live else []) + past:
+        _forecast(con, panels, ahead, origin)
     con.execute(
         f"""
         CREATE OR REPLACE TABLE firm AS
@@ -58,15 +78,18 @@ def publish(
         {"first": names[0], "currency": currency},
     )
     _store(con, TABLES["quarantine"], _quarantine(names[0]))
-    errors = accuracy(con, Relations())
+    study = _relations("study")
+    errors = accuracy(con, study)
     firms = whole_firms(con, Relations())
-    bridge = bridge_table(con, Relations(), BridgeWindows.of(design))
+    bridge = bridge_table(con, study, BridgeWindows.of(design))
     told = bridge_errors(bridge, firms, resamples=20)
     for name, frame in {
         "accuracy": errors,
-        "accuracy_failure": failures(con, Relations(), errors, design.origin),
+        "accuracy_failure": failures(con, study, errors, design.origin),
         "accuracy_summary": compare(errors, firms, resamples=20),
-        "bridge": bridge,
+        "bridge": pd.concat(
+            [bridge, *(_live_bridges(con, origin) for origin in design.live_origins() if live)]
+        ),
         "bridge_mae": told.mae,
         "bridge_method": told.methods,
     }.items():
@@ -74,14 +97,65 @@ def publish(
     results = results or {}
     for name, table in DIAGNOSTIC_TABLES.items():
         _store(con, table, results.get(name, pd.DataFrame(columns=table.column_names)))
-    for name, frame in exhibits(gather(con, Relations(), design, errors, bridge, results)).items():
+    for name, frame in exhibits(gather(con, study, design, errors, bridge, results)).items():
         _store(con, EXHIBITS[name].table, frame)
     windows = [(n, w.first, w.last, len(w)) for n, w in (("holdout", design.holdout),)]
     _store(con, STUDY, pd.DataFrame([asdict(design)]))
     dates = {field.name: getattr(design, field.name) for field in fields(Timeline)}
     _store(con, TIMELINE, pd.DataFrame([dates]))
     _store(con, STUDY_WINDOW, pd.DataFrame(windows, columns=STUDY_WINDOW.column_names))
+    _store(con, TABLES["forecast_choice"], pd.DataFrame(columns=TABLES["forecast_choice"].column_names))
+    for view in VIEWS:
+        con.execute(f"CREATE OR REPLACE VIEW {view.name} AS {view.sql}")
+    _choose(con, design)
     return design
+
+
+def _relations(purpose: Purpose) -> Relations:
+    """The relations with the forecasts of one purpose."""
+
+    def own(table: str) -> str:
+        return f"(SELECT * FROM {table} WHERE purpose = '{purpose}')"
+
+    return Relations(**{name: own(name) for name in FORECAST_TABLES})
+
+
+def _forecast(
+    con: duckdb.DuckDBPyConnection, panels: Sequence[FirmPanel], models: list[str], origin: Origin
+) -> None:
+    runs = [run for panel in panels for run in run_models(panel, models, origin.week, origin.horizon, seed=1)]
+    for name, frame in forecast_tables(runs, origin.purpose).items():
+        con.register("rows", frame)
+        con.execute(f"INSERT INTO {name} SELECT {TABLES[name].select()} FROM rows")
+        con.unregister("rows")
+
+
+def _live_bridges(con: duckdb.DuckDBPyConnection, origin: Origin) -> pd.DataFrame:
+    """The year ahead against the last one, and the last one against the year before."""
+    ahead = BridgeWindows.ahead(origin.week)
+    before = BridgeWindows(ahead.baseline.shifted(-SEASON), ahead.baseline, ahead.baseline.last)
+    relations = _relations("live")
+    past = bridge_table(con, relations, before, "live", forecasts=False)
+    return pd.concat([bridge_table(con, relations, ahead, "live"), past])
+
+
+def _choose(con: duckdb.DuckDBPyConnection, design: StudyDesign) -> None:
+    """Name the model with the smallest error in backtests, once for the live forecast and once for the study."""
+    for origin in (*design.live_origins(), design.forecast_origin):
+        con.execute(
+            """
+            INSERT INTO forecast_choice
+            SELECT firm, $origin, $purpose, coalesce(arg_min(model, error), $first),
+                CASE WHEN max(n) > 0 THEN 'smallest mean error in ' || max(n) || ' backtests of this firm'
+                    ELSE 'no backtests yet' END,
+                coalesce(max(n), 0), min(error), '{}'
+            FROM firm LEFT JOIN (
+                SELECT firm, model, count(DISTINCT origin) AS n, avg(smape) AS error FROM track_record
+                WHERE purpose = 'backtest' AND week <= $origin GROUP BY ALL) USING (firm)
+            WHERE firm IN (SELECT firm FROM forecast_week WHERE purpose = $purpose)
+            GROUP BY firm""",
+            {"origin": origin.week, "purpose": origin.purpose, "first": LIVE_MODELS[0]},
+        )
 
 
 def _quarantine(firm: str) -> pd.DataFrame:

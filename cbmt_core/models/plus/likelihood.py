@@ -31,10 +31,9 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 
-COMPONENTS = ("trend", "calendar", "slow", "walk", "brief")
-"""A path is the sum of a straight line; waves of the year and holidays; slow deviations (AR(1)); a random walk; and
-brief deviations (AR(1))."""
-SCALED = np.array([False, False, True, True, True])
+COMPONENTS = ("trend", "calendar", "walk", "brief")
+"""A path is the sum of a straight line; waves of the year and holidays; a random walk; and brief deviations (AR(1))."""
+SCALED = np.array([False, False, True, True])
 """Components whose standard deviation is multiplied by the firm's scale."""
 LEVEL_VARIANCE = 4.0
 """Prior variance of a series' level around its mean: wide, so that the weeks decide."""
@@ -53,11 +52,11 @@ class Hyperparameters:
     """The numbers of a prior (see `PathPriors`) on scales where any value is allowed."""
 
     sd: Tensor
-    """[6, D] logs."""
+    """[5, D] logs."""
     shared: Tensor
-    """[5, D] inverse hyperbolic tangents."""
+    """[4, D] inverse hyperbolic tangents."""
     memory: Tensor
-    """[2] logs."""
+    """[1] log."""
     weight: Tensor
     """[Q] logs."""
     mean: Tensor
@@ -113,7 +112,7 @@ class Weeks:
         return self.years[:, None] * mean[0] + self.regressors @ mean[1:]
 
     def kernels(self, common: Hyperparameters) -> Tensor:
-        """[5, T + H, T + H] covariance of each component between weeks, at a standard deviation of one."""
+        """[4, T + H, T + H] covariance of each component between weeks, at a standard deviation of one."""
         week = torch.arange(len(self.years), dtype=torch.float64)
         distance = (week[:, None] - week).abs()
         memory, weighted = common.memory.exp(), self.regressors * common.weight.exp()
@@ -121,9 +120,8 @@ class Weeks:
             [
                 torch.outer(self.years, self.years),
                 weighted @ weighted.T,
-                torch.exp(-distance / memory[0]),
                 torch.minimum(week[:, None], week) + 1.0,
-                torch.exp(-distance / memory[1]),
+                torch.exp(-distance / memory),
             ]
         )
 
@@ -134,7 +132,7 @@ def covariance(kernels: Tensor, common: Hyperparameters, scale: Tensor, comoveme
     A component covaries between two series of a firm by the firm's co-movement times both series' shared parts.
 
     Args:
-        kernels: [5, S, T] of `Weeks.kernels`.
+        kernels: [4, S, T] of `Weeks.kernels`.
         common: hyperparameters that all firms share.
         scale: [n, D] factor of each firm's random components.
         comovement: [n] of each firm, 0 to 1.
@@ -161,8 +159,8 @@ class _NegativeLogDensity(torch.autograd.Function):
         factor = torch.linalg.cholesky(square)
         alpha = torch.cholesky_solve(residual, factor)
         ctx.save_for_backward(factor, alpha)
-        fit: Tensor = 0.5 * (residual * alpha).sum()
-        return fit + factor.diagonal(dim1=1, dim2=2).log().sum()
+        density: Tensor = 0.5 * (residual * alpha).sum() + factor.diagonal(dim1=1, dim2=2).log().sum()
+        return density
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, Tensor]:
@@ -192,7 +190,8 @@ class Batch:
         scale = self.scale.exp()
         prior = covariance(kernels, common, scale, torch.sigmoid(self.comovement))
         white = (scale * common.sd[-1].exp())[..., None] ** 2 + self.noise
-        square = prior.reshape(n, D * T, D * T) + torch.diag_embed(white.reshape(n, D * T))
+        square = prior.reshape(n, D * T, D * T)
+        square.diagonal(dim1=1, dim2=2).add_(white.reshape(n, D * T))
         residual = self.value - self.weeks.mean(common).T
         return square, residual.reshape(n, D * T, 1)
 
@@ -267,6 +266,8 @@ def learn_common(
 ) -> None:
     """Move the hyperparameters, and the firms' own parameters, towards the maximum of their posterior (Adam).
 
+    With a single firm the mean effects stay as they are.
+
     Args:
         firms: all with the same weeks.
         common: hyperparameters, moved in place.
@@ -276,7 +277,11 @@ def learn_common(
     """
     own = [x for batch in firms for x in (batch.scale, batch.comovement)]
     centre = default.learned()
-    learned = {name: x.requires_grad_() for name, x in common.learned().items()}
+    # A mean over firms cannot be told from the one firm's own effects.
+    single = sum(len(batch.scale) for batch in firms) == 1
+    learned = {
+        name: x.requires_grad_() for name, x in common.learned().items() if not (single and name == "mean")
+    }
     optimiser = torch.optim.Adam([*own, *learned.values()], lr=RATE)
     falling = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.05, total_iters=steps)
     for step in range(steps):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -12,7 +13,7 @@ from cbmt_core.models.cohort_glm import CohortGlm, FittedCohortGlm
 from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
 from cbmt_core.models.plus.paths import FittedPaths, fit_paths
 from cbmt_core.models.plus.priors import PathPriors
-from cbmt_core.models.plus.series import GROUPS, HALF, half_an_order, series_of
+from cbmt_core.models.plus.series import GROUPS, HALF, MIN_WEEKS, WeeklySeries, half_an_order, series_of
 from cbmt_core.panel import FirmPanel
 
 __all__ = ["CbmtPlus", "FittedPlus"]
@@ -20,6 +21,10 @@ __all__ = ["CbmtPlus", "FittedPlus"]
 Floats = npt.NDArray[np.float64]
 
 NAME = "cbmt_plus"
+TEACHING_WEEKS = 39
+"""Weeks from which on a firm's own weeks improve on the default priors, where no other firms teach."""
+FULL_HISTORY = 85
+"""Weeks below which a forecast leans on its prior, in particular for the season."""
 TOPLINE = 0.3
 """Share of the way, in logs, that orders go from the drivers' own forecast to the forecast of sales by themselves.
 Chosen on simulated firms other than those of any reported comparison."""
@@ -95,18 +100,24 @@ class CbmtPlus:
     """Cohorts age as in `cohort_glm`; acquisition, repeat orders and order value are Gaussian processes in time.
 
     Args:
-        priors: learned from many firms by `learn_priors`; without them they are learned from the firm alone.
+        priors: learned from many firms by `learn_priors`. Without them, those learned from the firm alone, or the
+            default ones where it has less than `TEACHING_WEEKS` weeks.
     """
 
     priors: PathPriors | None = None
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedPlus:
+        panel = panel.since_first_order()
+        if panel.n_weeks < MIN_WEEKS:
+            raise CannotFit(
+                NAME, panel.firm, f"{panel.n_weeks} weeks since its first order; {MIN_WEEKS} are needed"
+            )
         try:
             glm = CohortGlm().fit(panel, seed=seed)
         except CannotFit as error:
             raise CannotFit(NAME, panel.firm, error.reason) from error
         series = series_of(panel, glm)
-        priors = self.priors or PathPriors.of_one(series, panel.design.country)
+        priors = self.priors or _own_priors(series, panel.design.country)
         drivers, sales = (fit_paths(series[group], priors.groups[group]) for group in GROUPS)
         record = FitRecord(
             parameters={
@@ -114,7 +125,7 @@ class CbmtPlus:
                 "comovement": drivers.comovement,
                 "scale": drivers.scale.tolist(),
             },
-            diagnosis="" if priors.firms > 1 else "its prior was learned from this firm alone",
+            diagnosis=_diagnosis(panel.n_weeks, priors.firms),
         )
         return FittedPlus(
             size=panel.size.copy(),
@@ -124,3 +135,20 @@ class CbmtPlus:
             half_order=half_an_order(panel),
             record=record,
         )
+
+
+def _own_priors(series: Mapping[str, WeeklySeries], country: str) -> PathPriors:
+    """The priors of a firm without others to learn from."""
+    if series["drivers"].n_weeks < TEACHING_WEEKS:
+        return PathPriors.default(country)
+    return PathPriors.of_one(series, country)
+
+
+def _diagnosis(weeks: int, firms: int) -> str:
+    """What a reader of the forecast should know about its prior; empty where there is nothing."""
+    source = {0: "the default prior", 1: "a prior learned from this firm alone"}.get(
+        firms, f"the prior learned from {firms} firms"
+    )
+    if weeks < FULL_HISTORY:
+        return f"{weeks} weeks of history, fewer than {FULL_HISTORY}: the forecast leans on {source}"
+    return "" if firms > 1 else f"the forecast rests on {source}"

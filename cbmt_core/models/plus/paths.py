@@ -6,8 +6,8 @@ posterior; its season, trend and level follow from its weeks by Bayes' rule, in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, Self
 
@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from cbmt_core.models.neural.training import one_thread
-from cbmt_core.models.plus.likelihood import COMPONENTS, Weeks, batches, covariance, fit_own
+from cbmt_core.models.plus.likelihood import Weeks, batches, covariance, fit_own
 from cbmt_core.models.plus.prior import PathPrior
 from cbmt_core.models.plus.series import WeeklySeries
 
@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 
 FITTING_EVALUATIONS = 40
 """Of the posterior of a firm's scale and co-movement, at most."""
-ARRAYS = ("level", "scale", "alpha", "noise", "bounds", "lift")
+ARRAYS = ("level", "scale", "alpha", "noise", "bounds")
 REACH = 1.0
 """Log points that a forecast may leave the range the series was seen in."""
 
@@ -53,36 +53,25 @@ class FittedPaths:
     """[D, T] sampling variance of the weeks seen."""
     bounds: Floats
     """[2, D] least and largest forecast of each series."""
-    lift: Floats
-    """[D] log of the mean of exp(residual): turns the mean of a log into the log of a mean."""
 
     @property
     def n_weeks(self) -> int:
         return int(self.alpha.shape[1])
 
     def forecast(self, horizon: int) -> Floats:
-        """[D, horizon] logs of the expected series in the weeks ahead."""
-        ahead = self._posterior_mean(horizon, COMPONENTS)[:, self.n_weeks :] + self.lift[:, None]
-        return np.clip(ahead, self.bounds[0][:, None], self.bounds[1][:, None])
-
-    def without_brief(self) -> Floats:
-        """[D, T] posterior mean of the weeks seen, without brief deviations."""
-        return self._posterior_mean(0, COMPONENTS[:-1])
-
-    def _posterior_mean(self, horizon: int, components: Sequence[str]) -> Floats:
-        """[D, T + horizon] of the level and the sum of some components."""
+        """[D, horizon] posterior mean of the logs of the series in the weeks ahead."""
         T, size = self.n_weeks, self.alpha.size
         weeks = Weeks.of(self.first_week, T, horizon, self.prior.country)
-        kept = torch.tensor([float(name in components) for name in COMPONENTS])
         with one_thread(), torch.no_grad():
             common = self.prior.hyperparameters()
-            kernels = weeks.kernels(common)[:, :, :T] * kept[:, None, None]
+            kernels = weeks.kernels(common)[:, T:, :T]
             scale = torch.from_numpy(self.scale)[None]
             comovement = torch.tensor([self.comovement], dtype=torch.float64)
             between = covariance(kernels, common, scale, comovement).reshape(-1, size)
             deviation = between @ torch.from_numpy(self.alpha).reshape(size)
-            mean = weeks.mean(common).T
-        return np.asarray(self.level[:, None] + mean.numpy() + deviation.reshape(mean.shape).numpy())
+            mean = weeks.mean(common)[T:].T
+        ahead = self.level[:, None] + (mean + deviation.reshape(mean.shape)).numpy()
+        return np.asarray(np.clip(ahead, self.bounds[0][:, None], self.bounds[1][:, None]))
 
     def values(self) -> dict[str, Any]:
         """JSON-ready; `from_values` reads it back."""
@@ -110,7 +99,7 @@ def fit_paths(series: WeeklySeries, prior: PathPrior) -> FittedPaths:
             square, residual = batch.gaussian(common, batch.weeks.kernels(common))
             alpha = torch.cholesky_solve(residual, torch.linalg.cholesky(square)).reshape(series.value.shape)
             scale, comovement = batch.scale.exp()[0], torch.sigmoid(batch.comovement)[0]
-    fitted = FittedPaths(
+    return FittedPaths(
         prior=prior,
         first_week=series.first_week,
         level=series.value.mean(axis=1),
@@ -119,6 +108,4 @@ def fit_paths(series: WeeklySeries, prior: PathPrior) -> FittedPaths:
         alpha=alpha.numpy().copy(),
         noise=series.noise.copy(),
         bounds=np.stack([series.value.min(axis=1) - REACH, series.value.max(axis=1) + REACH]),
-        lift=np.zeros(len(series.value)),
     )
-    return replace(fitted, lift=np.log(np.exp(series.value - fitted.without_brief()).mean(axis=1)))

@@ -14,7 +14,7 @@ import pandas as pd
 from cbmt_core.errors import BadFirmData
 from cbmt_core.models.neural.training import one_thread
 from cbmt_core.models.plus.likelihood import COMPONENTS, Hyperparameters, batches, learn_common
-from cbmt_core.models.plus.regressors import BEFORE, WAVES, regressor_names
+from cbmt_core.models.plus.regressors import WAVES, regressor_names
 from cbmt_core.models.plus.series import GROUPS, WeeklySeries
 
 __all__ = ["PathPrior"]
@@ -25,7 +25,6 @@ DEFAULT_SD: dict[str, dict[str, tuple[float, ...]]] = {
     "drivers": {
         "trend": (0.13, 0.04, 0.02),
         "calendar": (0.075, 0.06, 0.02),
-        "slow": (0.085, 0.045, 0.03),
         "walk": (0.026, 0.014, 0.004),
         "brief": (0.165, 0.087, 0.033),
         "white": (0.03, 0.01, 0.005),
@@ -33,7 +32,6 @@ DEFAULT_SD: dict[str, dict[str, tuple[float, ...]]] = {
     "sales": {
         "trend": (0.105,),
         "calendar": (0.085,),
-        "slow": (0.065,),
         "walk": (0.017,),
         "brief": (0.097,),
         "white": (0.02,),
@@ -41,8 +39,8 @@ DEFAULT_SD: dict[str, dict[str, tuple[float, ...]]] = {
 }
 """Standard deviation of each group's series in log points (trend: a year's, walk: a week's), rounded from simulated
 firms other than those of any reported comparison."""
-DEFAULT_SHARED = (0.2, 0.9, 0.9, 0.9, 0.5)
-DEFAULT_MEMORY = (40.0, 1.6)
+DEFAULT_SHARED = (0.2, 0.9, 0.9, 0.5)
+DEFAULT_MEMORY = 1.6
 ARRAYS = ("sd", "shared", "memory", "weight", "mean")
 MOST_FIRMS = 60
 """Firms that a prior is learned from at most: more cost time and change little."""
@@ -58,11 +56,11 @@ class PathPrior:
     group: str
     country: str
     sd: Floats
-    """[6, D] standard deviation of each component and of white noise; of the calendar: of a regressor of weight 1."""
+    """[5, D] standard deviation of each component and of white noise; of the calendar: of a regressor of weight 1."""
     shared: Floats
-    """[5, D] share of a component that goes with the firm's other series at a co-movement of 1; -1 to 1."""
+    """[4, D] share of a component that goes with the firm's other series at a co-movement of 1; -1 to 1."""
     memory: Floats
-    """[2] weeks over which slow and brief deviations fade by 1 / e."""
+    """[1] weeks over which brief deviations fade by 1 / e."""
     weight: Floats
     """[Q] standard deviation of each regressor's effects relative to the others'."""
     mean: Floats
@@ -76,14 +74,13 @@ class PathPrior:
         names = regressor_names(country)
         sd = np.array([DEFAULT_SD[group][part] for part in (*COMPONENTS, "white")])
         waves = np.repeat(1.0 / np.arange(1, WAVES + 1) ** 2, 2)
-        events = np.where([name.startswith(BEFORE) for name in names[2 * WAVES :]], 0.4, 1.0)
         return cls(
             group=group,
             country=country,
             sd=sd,
             shared=np.repeat(np.array(DEFAULT_SHARED)[:, None], sd.shape[1], axis=1),
-            memory=np.array(DEFAULT_MEMORY),
-            weight=np.concatenate([waves, events]),
+            memory=np.array([DEFAULT_MEMORY]),
+            weight=np.concatenate([waves, np.ones(len(names) - len(waves))]),
             mean=np.zeros((1 + len(names), sd.shape[1])),
             firms=0,
         )
@@ -126,9 +123,8 @@ class PathPrior:
 
     def step_variance(self) -> Floats:
         """[D] variance of a week's random step at a scale of one."""
-        _, _, slow, walk, brief, white = self.sd**2
-        kept = np.exp(-1 / self.memory)
-        return np.asarray(walk + 2 * (slow * (1 - kept[0]) + brief * (1 - kept[1]) + white))
+        _, _, walk, brief, white = self.sd**2
+        return np.asarray(walk + 2 * (brief * (1 - np.exp(-1 / self.memory)) + white))
 
     def frame(self) -> pd.DataFrame:
         """One row for each number; `from_frame` reads it back."""
@@ -138,7 +134,7 @@ class PathPrior:
             rows += [(series, "sd", part, self.sd[k, d]) for k, part in enumerate((*COMPONENTS, "white"))]
             rows += [(series, "shared", part, self.shared[k, d]) for k, part in enumerate(COMPONENTS)]
             rows += [(series, "mean", part, self.mean[k, d]) for k, part in enumerate(("trend", *names))]
-        rows += [("", "memory", part, self.memory[k]) for k, part in enumerate(("slow", "brief"))]
+        rows += [("", "memory", "brief", self.memory[0])]
         rows += [("", "weight", part, self.weight[k]) for k, part in enumerate(names)]
         frame = pd.DataFrame(rows, columns=["series", "parameter", "part", "value"])
         frame.insert(0, "scope", self.group)
@@ -159,7 +155,7 @@ class PathPrior:
             country=country,
             sd=table("sd", (*COMPONENTS, "white")),
             shared=table("shared", COMPONENTS),
-            memory=np.array([number["", "memory", part] for part in ("slow", "brief")]),
+            memory=np.array([number["", "memory", "brief"]]),
             weight=np.array([number["", "weight", name] for name in names]),
             mean=table("mean", ("trend", *names)),
             firms=int(own["firms"].iloc[0]),

@@ -1,4 +1,4 @@
-"""Calendar regressors of the weekly series: waves of the year, holidays, and weeks before holidays."""
+"""Calendar regressors of the weekly series: waves of the year and holidays."""
 
 from __future__ import annotations
 
@@ -11,25 +11,23 @@ import numpy.typing as npt
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.regression import season_waves
 
-__all__ = ["BEFORE", "WAVES", "regressor_names", "regressors"]
+__all__ = ["WAVES", "regressor_names", "regressors"]
 
 Floats = npt.NDArray[np.float64]
 
 WAVES = 4
 """Sine and cosine pairs of the year."""
-BEFORE = "week before "
 
 
 @lru_cache(maxsize=8)
 def regressors(first_week: date, weeks: int, country: str) -> Floats:
-    """[weeks, Q] waves of the year, holidays in the week, holidays in the next week."""
-    calendar = calendar_of(first_week, weeks + 1, country)
-    waves = season_waves(calendar, WAVES)[:-1]
-    return np.column_stack([waves, calendar.holiday[:-1], calendar.holiday[1:]])
+    """[weeks, Q] waves of the year, and holidays in the week."""
+    calendar = calendar_of(first_week, weeks, country)
+    return np.column_stack([season_waves(calendar, WAVES), calendar.holiday])
 
 
 def regressor_names(country: str) -> tuple[str, ...]:
     """[Q] names of the columns of `regressors`."""
     waves = [f"{name} {k}" for k in range(1, WAVES + 1) for name in ("sine", "cosine")]
     holidays = calendar_of(date(2017, 1, 1), 1, country).holiday_names
-    return (*waves, *holidays, *(BEFORE + name for name in holidays))
+    return (*waves, *holidays)

@@ -18,6 +18,7 @@ from cbmt_core.panel import FirmPanel
 __all__ = [
     "GROUPS",
     "HALF",
+    "MIN_WEEKS",
     "SERIES_COLUMNS",
     "WeeklySeries",
     "half_an_order",
@@ -31,6 +32,8 @@ Floats = npt.NDArray[np.float64]
 GROUPS: Mapping[str, tuple[str, ...]] = {"drivers": ("acquisition", "repeat", "aov"), "sales": ("sales",)}
 """Series that are forecast together. Repeat orders and order values are relative to what the cohorts let expect."""
 SERIES_COLUMNS = ("firm", "series", "week", "value", "noise")
+MIN_WEEKS = 26
+"""Weeks since its first order that a firm must have to be forecast."""
 HALF = 0.5
 """Half an order is added before logs are taken."""
 ORDER_VARIANCE = 0.5
@@ -110,12 +113,16 @@ def _counting_variance(mean: float) -> float:
 def weekly_series(panel: FirmPanel, *, seed: int) -> pd.DataFrame:
     """`SERIES_COLUMNS` of one firm, a row for each series and week: what priors are learned from.
 
-    Empty for a firm that `cohort_glm` cannot be fitted to.
+    Empty for a firm younger than the panel or than `MIN_WEEKS`: firms that teach must have the same weeks. Empty also
+    where `cohort_glm` cannot be fitted.
     """
+    empty = pd.DataFrame({name: [] for name in SERIES_COLUMNS})
+    if panel.since_first_order() is not panel or panel.n_weeks < MIN_WEEKS:
+        return empty
     try:
         series = series_of(panel, CohortGlm().fit(panel, seed=seed))
     except CannotFit:
-        return pd.DataFrame({name: [] for name in SERIES_COLUMNS})
+        return empty
     return pd.concat(
         [
             pd.DataFrame(

@@ -1,0 +1,180 @@
+"""The opening of a firm's page: the year ahead in words, tiles, bridges and quarters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cbmt_core.report import charts, words
+from cbmt_core.report.firm_data import FirmData
+from cbmt_core.report.firm_evidence import StudyTest
+from cbmt_core.report.numbers import Money, count, day, percent, points, week_end
+from cbmt_core.report.story import Stories, Story
+from cbmt_core.report.track import BANDS, Track
+from cbmt_core.report.words import Bridge
+from cbmt_core.timeline import MIN_LIVE_WEEKS, SEASON, WEEK
+
+__all__ = ["Opening", "bridges", "missing", "model_words", "opening", "quarters"]
+
+Floats = npt.NDArray[np.float64]
+QUARTER = 13
+STEPS = {
+    "change": "Sales change",
+    "order_volume": "Existing base: repeat orders",
+    "spend_per_order": "Existing base: spend per order",
+    "net_replenishment": "Net customer-base replenishment",
+}
+
+
+@dataclass(frozen=True)
+class Opening:
+    """The page's first words."""
+
+    headline: str
+    lead: str
+    watch: list[str]
+    sources: str = ""
+    year_before: str = ""
+    tiles: tuple[dict[str, Any], ...] = ()
+
+
+def opening(
+    data: FirmData, told: Stories, story: Story | None, failed: list[tuple[str, str]], money: Money
+) -> Opening:
+    """What the page says first.
+
+    Args:
+        story: the firm's live forecast, where it has one.
+        failed: model and reason of each live fit that gave no forecast.
+    """
+    watch = data.watch.sentences()
+    if story is None:
+        title = "There is no forecast of the year ahead yet"
+        return Opening(title, f"{missing(told.weeks, failed)} Its cohorts are shown as observed.", watch)
+    late = told.outdated(story)
+    ahead = words.weeks_to(story.weeks, story.origin + story.weeks * WEEK)
+    when = f"in {ahead}" if late else f"over the next {words.plural(story.weeks, 'week')}"
+    seen = day(week_end(story.origin))
+    lead = words.sentence(
+        ahead if story.last_sales is None else f"{ahead} against {words.weeks_to(SEASON, story.origin)}"
+    )
+    lead += f" Forecast by {story.label}, made with data up to {seen}."
+    if late and told.newest is not None:
+        lead += f" Forecasts of other firms have data up to {day(week_end(told.newest))}."
+    title = words.headline(story.last_sales, story.sales, money, when)
+    bridge, before = story.forecast, story.realised
+    if bridge is None:
+        lead += f" The sources of the change cannot be told apart: {story.reason.rstrip('.')}."
+        return Opening(title, lead, watch, year_before=words.year_before(before))
+    loss = words.weakest_source(bridge, before, money)
+    return Opening(
+        headline=title,
+        lead=lead,
+        watch=[loss, *watch] if loss else watch,
+        sources=words.sources(bridge, money),
+        year_before=words.year_before(before),
+        tiles=tuple(_tile(name, part, bridge, before, money) for part, name in STEPS.items()),
+    )
+
+
+def missing(weeks: int, failed: list[tuple[str, str]], whom: str = "this firm") -> str:
+    """Why there is no live forecast of `whom`: too few weeks, failed fits, or none was made."""
+    if weeks < MIN_LIVE_WEEKS:
+        more = words.plural(MIN_LIVE_WEEKS - weeks, "more week")
+        return f"A forecast needs {MIN_LIVE_WEEKS} whole weeks, and the data have {weeks}: {more} to come."
+    if failed:
+        reasons = "; ".join(f"{name}: {reason.rstrip('.')}" for name, reason in failed)
+        return f"No model could be fitted to this firm. {reasons}."
+    return f"No live forecast of {whom} has been made."
+
+
+def _tile(name: str, part: str, bridge: Bridge, before: Bridge | None, money: Money) -> dict[str, Any]:
+    amount = getattr(bridge, part)
+    past = None if before is None else getattr(before, part)
+    return {
+        "name": name,
+        "amount": money.short(amount, plus=True),
+        "points": points(bridge.points(amount)),
+        "before": None
+        if before is None or past is None
+        else f"{money.short(past, plus=True)}, {points(before.points(past))}",
+        "side": {1: "up", -1: "down", 0: ""}[bridge.sign(amount)],
+    }
+
+
+def model_words(story: Story | None, track: Track, test: StudyTest) -> dict[str, str] | None:
+    """Which model, why, and how far it was off before; None without a live forecast."""
+    if story is None:
+        return None
+    sure = []
+    for purpose in ("live", "backtest"):
+        row = track.row(story.model, purpose)
+        if row is not None:
+            near, far = row["0"], row[str(len(BANDS) - 1)]
+            sure.append(words.backtested(story.label, row["origins"], near, far, live=purpose == "live"))
+    sure.append(words.year_off(track.year_error, track.years))
+    if not any(sure):
+        sure.append(test.certainty(story.model) or words.unknown(story.label))
+    why = (
+        words.sentence(story.why)
+        or "No choice of a model is on record; this is the first that has a forecast."
+    )
+    return {
+        "name": story.label,
+        "why": why,
+        "sure": " ".join(text for text in sure if text),
+        "note": words.sentence(story.note),
+    }
+
+
+def bridges(story: Story | None, money: Money) -> dict[str, Any] | None:
+    """The waterfall of the year ahead and that of the year before, on one axis."""
+    if story is None or story.forecast is None:
+        return None
+    ahead, before = story.forecast, story.realised
+    low, high = charts.waterfall_range([one for one in (ahead, before) if one is not None])
+    names = ("Last 52\nweeks", "Next 52\nweeks")
+    past = ("52 weeks\nbefore", "Last 52\nweeks")
+    return {
+        "forecast": charts.waterfall(f"Forecast by {story.label}", ahead, low, high, money, names),
+        "when": words.weeks_to(ahead.weeks, ahead.target_last),
+        "before": None if before is None else charts.waterfall("Year before", before, low, high, money, past),
+        "before_when": "" if before is None else words.weeks_to(before.weeks, before.target_last),
+        "start": money.short(low) if low > 0 else None,
+    }
+
+
+def quarters(data: FirmData, story: Story | None, money: Money) -> list[dict[str, Any]]:
+    """The year ahead by 13 weeks, each against the same weeks of the 52 before; the last row is their sum."""
+    if story is None or data.origin is None:
+        return []
+    ahead = data.forecast.iloc[data.origin + 1 :]
+    # Weeks one season before those ahead; NaN where not observed.
+    past = (
+        data.observed["sales"]
+        .reindex(pd.DatetimeIndex(ahead.index) - pd.Timedelta(weeks=SEASON))
+        .to_numpy(dtype=float)
+    )
+    spans = [slice(k, min(k + QUARTER, len(ahead))) for k in range(0, len(ahead), QUARTER)]
+    rows = [_quarter(ahead.iloc[span], past[span], money) for span in spans]
+    total = _quarter(ahead, past, money) | {"name": words.plural(len(ahead), "week"), "total": True}
+    return [*rows, total]
+
+
+def _quarter(ahead: pd.DataFrame, past: Floats, money: Money) -> dict[str, Any]:
+    sales, before = float(ahead["sales"].sum()), float(past.sum())
+    first, last = ahead.index[0].date(), week_end(ahead.index[-1].date())
+    return {
+        "name": f"{day(first)} – {day(last)}",
+        "cells": [
+            money.short(sales),
+            money.short(before),
+            percent(100 * (sales / before - 1), plus=True) if before > 0 else percent(None),
+            *(count(ahead[name].sum(min_count=len(ahead))) for name in ("orders", "acquired")),
+        ],
+        "total": False,
+    }

@@ -1,0 +1,176 @@
+"""The year ahead on the panel's page: totals by currency, and a line for each firm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+
+from cbmt_core.report import words
+from cbmt_core.report.firm_outlook import missing
+from cbmt_core.report.numbers import Money, count, day, percent, week_end
+from cbmt_core.report.story import Stories, Story
+from cbmt_core.timeline import HORIZON, SEASON, WEEK
+
+__all__ = ["firm_row", "link", "panel_outlook"]
+
+MOST_NAMED = 5
+"""Firms that a sentence names."""
+MOST_CURRENCIES = 3
+"""Currencies whose changes the headline tells."""
+
+
+def link(slug: str) -> str:
+    """Address of a firm's page from the panel's."""
+    return f"firms/{quote(slug)}.html"
+
+
+def panel_outlook(firms: pd.DataFrame, told: Stories) -> dict[str, Any]:
+    """Headline, sentences and totals of the year ahead; `firms` are the rows of the table `firm`, segments left out."""
+    live = [told.live[name] for name in firms["firm"] if name in told.live]
+    if not live or told.newest is None:
+        return {
+            "headline": "There is no forecast of the year ahead yet",
+            "lead": [missing(told.weeks, [], "any firm")],
+            "totals": [],
+        }
+    currency = dict(zip(firms["firm"], firms["currency"], strict=True))
+    # A segment alone may have the newest forecast.
+    current = [story for story in live if not told.outdated(story)] or live
+    counted = [story for story in current if story.last_sales is not None]
+    # Without a firm that has a whole year behind it, the year ahead is all there is to tell.
+    shown = counted or current
+    by_currency = {
+        code: [story for story in shown if currency[story.firm] == code]
+        for code in sorted({currency[story.firm] for story in shown})
+    }
+    return {
+        "headline": _headline(by_currency),
+        "lead": [text for text in _lead(firms, told, live, current, counted) if text],
+        "totals": [_total(code, rows) for code, rows in by_currency.items()],
+    }
+
+
+def _headline(by_currency: Mapping[str, Sequence[Story]]) -> str:
+    ahead = f"over the next {words.plural(HORIZON, 'week')}"
+    sums = {code: _sums(rows) for code, rows in by_currency.items()}
+    if len(sums) == 1:
+        [(code, (last, sales))] = sums.items()
+        return words.headline(last, sales, Money(code), ahead)
+    if any(last is None for last, _ in sums.values()):
+        amounts = [Money(code).short(sales) for code, (_, sales) in sums.items()]
+        return f"Sales of {words.listed(amounts)} are forecast {ahead}"
+    if len(sums) <= MOST_CURRENCIES:
+        moves = [f"{_move(last or 0.0, sales)} in {code}" for code, (last, sales) in sums.items()]
+        return f"Sales are forecast to {words.listed(moves)} {ahead}"
+    stories = [story for rows in by_currency.values() for story in rows]
+    rising = sum((story.change or 0.0) >= words.FLAT for story in stories)
+    return f"Sales of {count(rising)} of {words.plural(len(stories), 'firm')} are forecast to rise {ahead}"
+
+
+def _move(before: float, after: float) -> str:
+    change = 100 * (after / before - 1) if before > 0 else 0.0
+    if abs(change) < words.FLAT:
+        return "stay about level"
+    return f"{'rise' if change > 0 else 'fall'} {percent(abs(change))}"
+
+
+def _sums(rows: Sequence[Story]) -> tuple[float | None, float]:
+    """Sales of the last 52 weeks, None where a firm has fewer, and of the next."""
+    known = [story.last_sales for story in rows if story.last_sales is not None]
+    return sum(known) if len(known) == len(rows) else None, sum(story.sales for story in rows)
+
+
+def _lead(
+    firms: pd.DataFrame,
+    told: Stories,
+    live: Sequence[Story],
+    current: Sequence[Story],
+    counted: Sequence[Story],
+) -> list[str]:
+    assert told.newest is not None
+    seen = day(week_end(told.newest))
+    end = words.weeks_to(HORIZON, told.newest + HORIZON * WEEK)
+    changes = [story.change for story in counted if story.change is not None]
+    up, down = (sum(side * change >= words.FLAT for change in changes) for side in (1, -1))
+    against = f" against {words.weeks_to(SEASON, told.newest)}" if counted else ""
+    text = f"{words.sentence(end + against)} Forecast with data up to {seen}."
+    if len(changes) > 1:
+        text += (
+            f" Of {words.plural(len(changes), 'firm')}, {count(up)} are forecast to grow, {count(down)} to shrink and "
+            f"{count(len(changes) - up - down)} to stay about level."
+        )
+    young = len(current) - len(counted)
+    late = [
+        f"{story.firm} (data up to {day(week_end(story.origin))})" for story in live if told.outdated(story)
+    ]
+    none = [str(name) for name in firms["firm"] if name not in told.live]
+    return [
+        text,
+        _young(young, bool(counted)),
+        f"The newest forecast of {_named(late)} is older than the others' and not in the total." if late else "",
+        f"There is no forecast of {_named(none)}." if none else "",
+    ]  # fmt: skip
+
+
+def _young(number: int, others: bool) -> str:
+    """Firms without a year to compare with; `others` says whether some have one."""
+    if number == 0:
+        return ""
+    if not others:
+        return f"No firm has {SEASON} observed weeks yet, so there is no change to tell."
+    are = "is" if number == 1 else "are"
+    return f"{words.plural(number, 'firm')} with fewer than {SEASON} observed weeks {are} not in the total."
+
+
+def _named(names: Sequence[str]) -> str:
+    if len(names) <= MOST_NAMED:
+        return words.listed(names)
+    return words.listed([*names[: MOST_NAMED - 1], f"{count(len(names) - MOST_NAMED + 1)} more firms"])
+
+
+def _total(code: str, rows: Sequence[Story]) -> tuple[str, list[str]]:
+    """One currency: firms, sales of the last and the next 52 weeks, the change, and that of the year before."""
+    money, (last, ahead) = Money(code), _sums(rows)
+    past = [story.realised.baseline_sales for story in rows if story.realised is not None]
+    before = sum(past) if len(past) == len(rows) else 0.0
+    return code, [
+        count(len(rows)),
+        money.short(last),
+        money.short(ahead),
+        _change(last, ahead),
+        _change(before, last),
+    ]
+
+
+def _change(before: float | None, after: float | None) -> str:
+    if before is None or after is None or not before > 0:
+        return percent(None)
+    return percent(100 * (after / before - 1), plus=True)
+
+
+def firm_row(firm: Mapping[str, Any], told: Stories) -> dict[str, Any]:
+    """A firm's line of the list: its year ahead, the main reason and the model."""
+    story, money = told.live.get(firm["firm"]), Money(firm["currency"])
+    return {
+        "name": firm["firm"],
+        "link": link(firm["slug"]),
+        "industry": firm["industry"] or "",
+        "cells": [money.short(None), money.short(None), percent(None)]
+        if story is None
+        else [money.short(story.last_sales), money.short(story.sales), percent(story.change, plus=True)],
+        "reason": _reason(story, told),
+        "model": "" if story is None else story.label,
+    }
+
+
+def _reason(story: Story | None, told: Stories) -> str:
+    if story is None:
+        return "no forecast yet"
+    text = f"its sources cannot be told apart: {story.reason.rstrip('.')}"
+    if story.forecast is not None:
+        shift = words.largest_shift(story.forecast, story.realised)
+        text = "; ".join(part for part in (words.main_reason(story.forecast), shift) if part)
+    return text + (f" (older: data up to {day(week_end(story.origin))})" if told.outdated(story) else "")
