@@ -8,7 +8,7 @@ from typing import Any
 import dagster as dg
 import pydantic
 
-from cbmt_core.errors import CbmtError
+from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.timeline import PURPOSES
 from cbmt_pipeline.batches import for_each_firm
@@ -115,7 +115,7 @@ def _by_firm(plan: Plan, step: Step) -> dg.AssetsDefinition:
                 _record(context, step, outcomes[-1], unit)
                 recorded.append((outcomes[-1], unit))
             if rejected := [outcome.rejected for outcome in outcomes if outcome.rejected]:
-                raise CbmtError("; ".join(rejected))
+                raise BadFirmData(unit.name, "; ".join(rejected))
 
         for_each_firm(context, make)
         if _others_follow(context):

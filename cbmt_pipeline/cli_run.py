@@ -17,6 +17,7 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit
 from cbmt_core.timeline import PURPOSES, Purpose
+from cbmt_pipeline.manifest import digest_of
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
 from cbmt_pipeline.progress import Bar, console, listen
 from cbmt_pipeline.project import Project
@@ -196,7 +197,7 @@ class Job:
     failures: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
     _pool: Workers | None = None
-    _made_anew: set[tuple[str, object]] = field(default_factory=set)
+    _tried: set[tuple[str, object, object, str]] = field(default_factory=set)
 
     def __enter__(self) -> Job:
         return self
@@ -219,9 +220,9 @@ class Job:
             started = time.monotonic()
             if step.by_firm:
                 slugs = list(dict.fromkeys(task.unit.slug for task in tasks if task.unit))
-                outcomes = self._firms(step, slugs, purposes)
+                outcomes = self._firms(step, slugs, self._config(step, tasks))
             else:
-                outcomes = [_across_firms(_title(step), self.project, step, self._config(step, purposes))]
+                outcomes = [_across_firms(_title(step), self.project, step, self._config(step, tasks))]
             self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.monotonic() - started
             self._note(step, outcomes)
 
@@ -229,18 +230,21 @@ class Job:
         state = State(self.project, self.plan)
         anew = self.everything and step.name not in ("warehouse", "report")
         tasks = state.todo(step, units=self.units, purposes=purposes, everything=anew)
-        if anew:
-            # What the first pass made anew is not made again by the second.
-            tasks = [task for task in tasks if (step.name, task.origin) not in self._made_anew]
-            self._made_anew |= {(step.name, task.origin) for task in tasks}
         if step.items is not None and self.models:
             tasks = [task for task in tasks if set(task.items) & set(self.models)]
+        # What the first pass made anew, or could not make, the second does not try again from the same inputs.
+        known = {
+            (step.name, task.origin, task.unit, digest_of(state.inputs(step, task.origin, task.unit))): task
+            for task in tasks
+        }
+        tasks = [task for key, task in known.items() if key not in self._tried]
+        self._tried |= set(known)
         return tasks
 
-    def _config(self, step: Step, purposes: Sequence[Purpose]) -> dict[str, Any]:
+    def _config(self, step: Step, tasks: Sequence[Task]) -> dict[str, Any]:
         wanted: dict[str, Any] = {"only_missing": not self.everything}
         if step.has_origins:
-            wanted["purposes"] = list(purposes)
+            wanted["purposes"] = sorted({task.origin.purpose for task in tasks if task.origin})
         if "models" in step.options and self.models:
             wanted["models"] = list(self.models)
         if "profile" in step.options and self.profile:
@@ -249,7 +253,7 @@ class Job:
             wanted["fresh"] = True
         return {"ops": {step.name: {"config": wanted}}}
 
-    def _firms(self, step: Step, slugs: Sequence[str], purposes: Sequence[Purpose]) -> list[RunOutcome]:
+    def _firms(self, step: Step, slugs: Sequence[str], config: dict[str, Any]) -> list[RunOutcome]:
         from cbmt_pipeline.runner import Workers, run_firms
 
         if self._pool is None:
@@ -263,7 +267,7 @@ class Job:
                 batch=step.batch,
                 on_batch=lambda outcome: bar.advance(*outcome.firms),
                 on_news=bar.hear,
-                config=lambda _: self._config(step, purposes),
+                config=lambda _: config,
             )
 
     def _note(self, step: Step, outcomes: Sequence[RunOutcome]) -> None:

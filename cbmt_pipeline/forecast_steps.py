@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_limits
@@ -11,8 +12,10 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.fits import UNEXPECTED, fit_model, load_fit
 from cbmt_core.forecasting import FORECAST_TABLES, ModelRun, forecast_fit, forecast_tables
 from cbmt_core.models import MODELS, CannotFit, networks, options_of
+from cbmt_core.names import Unit
 from cbmt_core.schema import TABLES
-from cbmt_core.timeline import Purpose
+from cbmt_core.timeline import Origin, Purpose
+from cbmt_pipeline.manifest import digest_of
 from cbmt_pipeline.plan import Step
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Made, Records, Work
@@ -36,6 +39,12 @@ def forecast_step(
     def make(work: Work) -> Made:
         return _make(work, models(work.project))
 
+    def settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
+        """Networks are fitted with the settings that were tuned in the study, once they were."""
+        assert unit is not None
+        used = [name for name in models(project) if name in networks()]
+        return {"tuned": digest_of([_tuned(project, unit, name) for name in used])} if used else {}
+
     return Step(
         name=name,
         make=make,
@@ -48,9 +57,22 @@ def forecast_step(
         purposes=(purpose,),
         batch=batch,
         options=("models", "seed"),
+        settings=settings,
         items=lambda project: model_versions(models(project)),
         **more,
     )
+
+
+def _fit_file(project: Project, unit: Unit, network: str) -> Path | None:
+    """The study's fit of a network, whose settings forecasts at other origins take."""
+    studies = project.origins("study")
+    return project.model_folder(studies[0].week, unit, network) / "fit.json" if studies else None
+
+
+def _tuned(project: Project, unit: Unit, network: str) -> str:
+    """The note of a network's fit; empty where it was not tuned."""
+    fit = _fit_file(project, unit, network)
+    return fit.read_text(encoding="utf-8") if fit and fit.exists() else ""
 
 
 def model_versions(models: Sequence[str]) -> dict[str, str]:
@@ -62,15 +84,12 @@ def _make(work: Work, known: Sequence[str]) -> Made:
         raise CbmtError(f"{work.step.name} does not run {', '.join(unknown)}; it runs {', '.join(known)}")
     panel = work.panel(customers=any(MODELS[name].customers for name in work.items))
     runs: list[ModelRun] = []
-    made_with = model_versions(work.items)
     for k, name in enumerate(work.items):
         work.tell(name, k / len(work.items))
         with threadpool_limits(1):
             try:
                 options = _options(work, name)
             except CannotFit as error:
-                # Not counted as done: it may be tuned by the next run.
-                del made_with[name]
                 runs.append(
                     ModelRun(panel.firm, name, panel.origin, work.options.seed, 0.0, reason=error.reason)
                 )
@@ -78,7 +97,7 @@ def _make(work: Work, known: Sequence[str]) -> Made:
             fit = fit_model(name, panel, work.options.seed, **options)
             runs.append(forecast_fit(fit, panel, work.at.horizon))
         work.log(f"{name}: {runs[-1].reason or 'done'} in {runs[-1].seconds:.1f} s")
-    return forecasts_made(work, runs, made_with)
+    return forecasts_made(work, runs, model_versions(work.items))
 
 
 def _options(work: Work, name: str) -> dict[str, Any]:
@@ -93,11 +112,10 @@ def _options(work: Work, name: str) -> dict[str, Any]:
         known = week is not None and len(frame) > 0
         return {"priors": PathPriors.from_frame(frame, timeline.country) if known else None}
     if name in networks():
-        studies = work.project.origins("study")
-        folder = work.project.model_folder(studies[0].week, work.firm, name) if studies else None
-        if folder is None or not (folder / "fit.json").exists():
+        fit = _fit_file(work.project, work.firm, name)
+        if fit is None or not fit.exists():
             raise CannotFit(name, work.firm.name, f"it was not tuned yet: cbmt run --model {name}")
-        tuned = load_fit(folder)
+        tuned = load_fit(fit.parent)
         if tuned.fitted is None:
             raise CannotFit(name, work.firm.name, f"it could not be tuned: {tuned.reason}")
         offered = {"profile": tuned.profile, "chosen": tuned.fitted.record}

@@ -61,14 +61,20 @@ def _comment_columns(con: duckdb.DuckDBPyConnection, relation: str, meanings: Ma
 
 def _relation(table: Table, project: Project, plan: Plan) -> str:
     """What is published of a table: every vintage and backtest, but of the study only the present one."""
-    purposes = {purpose for step in plan.writers(table.name) for purpose in step.purposes}
-    if "study" not in purposes:
-        return project.lake.relation(table)
-    studies = project.origins("study")
-    if purposes == {"study"} or "purpose" not in table.column_names:
-        return project.lake.relation(table, studies[0].week) if studies else table.empty()
-    present = f"DATE '{studies[0].week}'" if studies else "NULL"
-    return f"(SELECT * FROM {project.lake.relation(table)} WHERE purpose <> 'study' OR origin = {present})"
+    writers, relation = plan.writers(table.name), project.lake.relation(table)
+    purposes = {purpose for step in writers for purpose in step.purposes}
+    where = []
+    if "study" in purposes:
+        studies = project.origins("study")
+        if purposes == {"study"} or "purpose" not in table.column_names:
+            return project.lake.relation(table, studies[0].week) if studies else table.empty()
+        present = f"DATE '{studies[0].week}'" if studies else "NULL"
+        where.append(f"(purpose <> 'study' OR origin = {present})")
+    if "live" in purposes and not any(step.by_firm for step in writers):
+        # Earlier vintages, which are never rewritten, may name firms that are in no source any more.
+        firms = ", ".join(literal(unit.name) for unit in project.intake.units())
+        where.append(f"firm IN ({firms})")
+    return f"(SELECT * FROM {relation} WHERE {' AND '.join(where)})" if where else relation
 
 
 def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project, plan: Plan) -> int:

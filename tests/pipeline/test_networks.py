@@ -191,6 +191,27 @@ def test_changed_data_make_every_network_missing(tmp_path: Path) -> None:
         project.make(["neural_forecasts"], unit, neural_forecasts={"models": ["direct"]})
 
 
+def test_the_year_ahead_takes_a_networks_settings_once_it_is_tuned(tmp_path: Path) -> None:
+    project = Materialised(tmp_path, Economy(firms=1, scale=0.003, seed=32))
+    (unit,) = project.units
+    with (tmp_path / "cbmt.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[forecast]\nmodels = ["seasonal_naive", "direct"]\n')
+
+    def live() -> list[tuple[object, ...]]:
+        project.make(["live_forecasts"], unit, live_forecasts={"only_missing": True})
+        return project.query(
+            "SELECT model, succeeded, reason FROM model_fit WHERE purpose = 'live' ORDER BY model"
+        )
+
+    refused = "it was not tuned yet: cbmt run --model direct"
+    assert live() == [("direct", False, refused), ("seasonal_naive", True, None)]
+    assert project.missing("live_forecasts") == {}
+    train(project, 0, models=["direct"])
+    assert project.missing("live_forecasts") == {unit: ["seasonal_naive", "direct"]}
+    assert live() == [("direct", True, None), ("seasonal_naive", True, None)]
+    assert project.missing("live_forecasts") == {}
+
+
 def test_a_history_too_short_for_a_network_is_recorded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

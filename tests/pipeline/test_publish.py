@@ -222,3 +222,26 @@ def test_of_the_study_only_the_present_one_is_published(tmp_path):
     project.intake.update(project.config, project.root)
     assert project.move_study().origin > first
     assert study() == [[(project.study().origin,)]] * 3
+
+
+def test_a_firm_that_is_gone_leaves_earlier_vintages_too(tmp_path):
+    project, plan = new_project(tmp_path / "p", FIRMS[:2]), the_plan()
+    tables = ("forecast_choice", "bridge", "forecast_week")
+
+    def vintages():
+        make_all(project)
+        for step in ("live_forecasts", "forecast_choice", "bridge"):
+            for task in State(project, plan).todo(plan[step], purposes=["live"]):
+                items = ("seasonal_naive",) if plan[step].items else ()
+                carry_out(project, plan, Task(plan[step], task.origin, task.unit, items))
+        publish(project, plan)
+        with duckdb.connect(str(project.warehouse), read_only=True) as con:
+            counts = "SELECT firm, count(DISTINCT origin) FROM {} WHERE purpose = 'live' GROUP BY firm ORDER BY firm"
+            return [con.execute(counts.format(table)).fetchall() for table in tables]
+
+    first, second = sorted(FIRMS[:2])
+    assert vintages() == [[(first, 1), (second, 1)]] * 3
+    (tmp_path / "p/orders/0.csv").write_text(orders_csv(FIRMS[0], weeks=WEEKS + 1))
+    (tmp_path / "p/orders/1.csv").write_text(orders_csv("Renamed", weeks=WEEKS + 1))
+    carry_out(project, plan, Task(plan["intake"], None, None))
+    assert vintages() == [[(FIRMS[0], 2), ("Renamed", 1)]] * 3

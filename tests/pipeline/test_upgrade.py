@@ -36,7 +36,7 @@ def old(tmp_path: Path) -> Project:
     (models / "cbmt").mkdir(parents=True)
     (models / "cbmt/fit.json").write_text("{}")
     (models / "search.journal").write_bytes(JOURNAL)
-    assert not (project.lake.root / "schema.json").exists()
+    (project.lake.root / "schema.json").unlink()
     return project
 
 
