@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 import click
+from rich.console import Console
 from rich.table import Table
 
 from cbmt_core.errors import CbmtError
@@ -86,7 +87,7 @@ def forecast(project: Project, firm: str) -> None:
     if not whole:
         total = [value if k % 2 == 0 else None for k, value in enumerate(total)]  # type: ignore[misc]
     table.add_row("year", "", *_cells(total), style="bold")
-    console.print(table, width=max(console.width, WIDTH), crop=False)
+    Console(width=max(console.width, WIDTH), highlight=False).print(table)
     if sources and sources[0][5] is None:
         base, change, volume, spend, new, _ = sources[0]
         console.print(
