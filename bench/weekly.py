@@ -3,9 +3,9 @@
     python bench/weekly.py data/weekly                      100 firms, then 1,000; goes on where it was stopped
     python bench/weekly.py data/weekly --firms 100 300      other sizes
 
-Each size is a project of small simulated firms (165 weeks after a year of washout). It is brought up to date without
-its last week; then the last week is delivered and `cbmt run --live-only --timings` is timed: what a scheduled refresh
-does. Growth is the ratio of the seconds of two sizes beside the ratio of their firms.
+Each size is a project of small simulated firms (165 weeks after a year of washout) whose orders have been read.
+`cbmt run --live-only --timings` is timed: every table and live forecast is made, which is what a new week does too,
+and the prior is learned, which happens four times a year only. Growth is the ratio of the seconds of two sizes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import re
 import subprocess
 import sys
 import time
-from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
@@ -30,24 +29,18 @@ from cbmt_pipeline.sources import add_source
 
 SEED = 4242
 SCALE = 0.002
-LAST = date(2020, 2, 29)
 COLUMNS = ("firm", "customer", "order_time", "amount", "order_id", "industry")
 
 
 def prepare(folder: Path, firms: int) -> None:
-    """Orders of all firms in two files: all but the last week, and the last week, which is not delivered yet."""
+    """Orders of all firms in one file."""
     if (folder / "cbmt.toml").exists():
         return
     write_economy(Economy(firms=firms, scale=SCALE, seed=SEED), folder / "simulated")
     (folder / "orders").mkdir()
     orders = f"read_parquet({literal(str(folder / 'simulated' / 'orders' / '*.parquet'))})"
-    last = LAST - timedelta(days=7)
-    for name, where in (
-        ("orders/first.parquet", f"CAST(order_time AS DATE) <= DATE '{last}'"),
-        ("last_week.parquet", f"CAST(order_time AS DATE) > DATE '{last}'"),
-    ):
-        with atomic.replacing(folder / name) as target:
-            duckdb.sql(f"COPY (FROM {orders} WHERE {where}) TO {literal(str(target))} (FORMAT parquet)")
+    with atomic.replacing(folder / "orders" / "all.parquet") as target:
+        duckdb.sql(f"COPY (FROM {orders}) TO {literal(str(target))} (FORMAT parquet)")
     source = {"name": "economy", "path": "orders", "currency": "USD", "timezone": "America/New_York"}
     add_source(folder, source, {name: name for name in COLUMNS})
 
@@ -83,12 +76,6 @@ def measure(folder: Path, firms: int) -> dict[str, float]:
         folder.mkdir(parents=True, exist_ok=True)
         print(f"{firms} firms: orders", file=sys.stderr, flush=True)
         prepare(folder, firms)
-        later = folder / "orders" / "last_week.parquet"
-        if not later.exists():
-            print(f"{firms} firms: first run", file=sys.stderr, flush=True)
-            first = run(folder)
-            atomic.write_text(folder / "first.json", json.dumps(first))
-            os.link(folder / "last_week.parquet", later)
         print(f"{firms} firms: refresh", file=sys.stderr, flush=True)
         atomic.write_text(kept, json.dumps(run(folder)))
     found: dict[str, float] = json.loads(kept.read_text())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 
 import click
+from rich.console import Console
 from rich.table import Table
 
 from cbmt_core.errors import CbmtError
@@ -13,6 +14,8 @@ from cbmt_pipeline.project import Project
 
 __all__ = ["forecast"]
 
+WIDTH = 108
+"""Columns of the table: numbers are never cut off, whatever the terminal."""
 QUARTERS = """
     WITH ahead AS (SELECT (horizon - 1) // 13 AS quarter, min(week) AS first, max(week) + 6 AS last,
             count(*) AS weeks, sum(sales) AS sales, sum(orders) AS orders, sum(acquired) AS acquired
@@ -84,7 +87,7 @@ def forecast(project: Project, firm: str) -> None:
     if not whole:
         total = [value if k % 2 == 0 else None for k, value in enumerate(total)]  # type: ignore[misc]
     table.add_row("year", "", *_cells(total), style="bold")
-    console.print(table)
+    Console(width=max(console.width, WIDTH), highlight=False).print(table)
     if sources and sources[0][5] is None:
         base, change, volume, spend, new, _ = sources[0]
         console.print(

@@ -344,7 +344,8 @@ def _print_made(project: Project, seconds: float, changed: bool) -> None:
             console.print(f"no {diagnostic.replace('_', ' ')}: {note}")
     if ahead[0]:
         console.print(
-            f"\n{ahead[0]:,} firms have a live forecast, from {ahead[1]} to {ahead[2]}: cbmt forecast FIRM"
+            f"\n{ahead[0]:,} {'firm has' if ahead[0] == 1 else 'firms have'} a live forecast, from {ahead[1]} to "
+            f"{ahead[2]}: cbmt forecast FIRM"
         )
     console.print(f"{'made' if changed else 'checked'} in {seconds:.0f} s")
     console.print(f"  DuckDB file  {project.warehouse}   (open it read-only: duckdb -readonly)")

@@ -30,7 +30,7 @@ def bring_up_to_date(
     plan = plan or the_plan()
     done = []
     for step in plan:
-        if step.name in without:
+        if step.name in without or (step.only_for and not set(step.only_for) & set(models)):
             continue
         for task in State(project, plan).todo(step):
             items = tuple(name for name in task.items if name in models)
