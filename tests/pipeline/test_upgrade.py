@@ -114,11 +114,13 @@ def test_an_upgrade_that_was_stopped_goes_on(
 
 
 def test_a_study_that_was_pinned_stays_where_it_is(old: Project) -> None:
-    pinned = date(2017, 5, 7)
+    pinned = date(2017, 5, 14)
+    assert old.study().holdout_weeks > 13
     file = old.root / "cbmt.toml"
     file.write_text(f"{file.read_text()}\n[study]\norigin = {pinned}\nholdout_weeks = 13\n")
     assert cbmt(Project(old.root), "upgrade").exit_code == 0
-    assert Project(old.root).study().origin == pinned
+    study = Project(old.root).study()
+    assert (study.origin, study.holdout_weeks) == (pinned, 13)
 
 
 @pytest.mark.parametrize("command", ["run", "status", "upgrade"])
