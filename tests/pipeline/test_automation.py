@@ -61,6 +61,7 @@ def test_firms_become_partitions_and_only_changed_firms_are_asked_for(project: P
 
 def test_only_firms_with_other_orders_are_asked_for_again(project: Project) -> None:
     with dg.DagsterInstance.ephemeral() as instance:
+        project.check_schema()
         project.intake.update(project.config, project.root)
         slugs = [unit.slug for unit in project.intake.units()]
         instance.add_dynamic_partitions("firm", slugs)
