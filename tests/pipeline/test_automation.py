@@ -23,7 +23,9 @@ def project(tmp_path: Path) -> Project:
     source = {"name": "economy", "path": "raw/orders", "currency": "USD", "timezone": "UTC"}
     names = ("firm", "customer", "order_time", "amount", "order_id", "industry")
     add_source(tmp_path, source, {name: name for name in names})
-    return Project(tmp_path)
+    project = Project(tmp_path)
+    project.check_schema()
+    return project
 
 
 def sensed(
