@@ -105,7 +105,7 @@ def test_a_run_killed_at_any_commit_point_ends_like_one_that_was_not(
         shutil.rmtree(project.root)
         # The first step's points one by one, later ones in strides: the same code commits every step.
         number += 1 if number < 8 else STRIDE
-    assert tried > 12
+    assert tried >= 10
     assert survived == tried
     print(f"{tried} kills tried, {survived} survived, {tried - survived} lost")
 

@@ -148,6 +148,10 @@ def test_nothing_after_an_origin_reaches_a_forecast_made_there(
     kept = economy["customer"].astype(str).map(lambda name: crc32(name.encode()) % 3 > 0)
     scrambled = scrambled[~later | kept | (days(economy) == LAST)]
     other = project_of(tmp_path, scrambled)
+    study = project.config.study
+    assert study is not None
+    with (tmp_path / "cbmt.toml").open("a") as text:
+        text.write(f"\n[study]\norigin = {study.origin}\nholdout_weeks = {study.holdout_weeks}\n")
     bring_up_to_date(other, models=MODELS)
 
     def seen(one: Project) -> dict[str, str]:
