@@ -10,6 +10,7 @@ import numpy as np
 from cbmt_core.design import StudyDesign
 from cbmt_core.duck import literal
 from cbmt_core.errors import CbmtError
+from cbmt_core.names import UnknownFirm
 from cbmt_core.panel import CustomerHistory, FirmPanel
 from cbmt_core.schema import STUDY, TIMELINE, Table
 from cbmt_core.timeline import Timeline
@@ -47,6 +48,9 @@ def read_panel(
     In a published file the timeline is read along: `read_panel(duckdb.connect("cbmt.duckdb"), "ACME")`.
     """
     design = design or read_timeline(con)
+    if not con.execute(f"SELECT 1 FROM {cohort_week} WHERE firm = {literal(firm)} LIMIT 1").fetchall():
+        known = con.execute(f"SELECT DISTINCT firm FROM {cohort_week}").fetchall()
+        raise UnknownFirm(firm, [name for (name,) in known])
     frame = con.execute(
         "SELECT cohort, week, left_censored, cohort_size, ropc, aov, CAST(sales AS DOUBLE) AS sales "
         f"FROM {cohort_week} WHERE firm = {literal(firm)}"
