@@ -123,7 +123,10 @@ def _to_folder(
     for schema in SCHEMAS:
         con.execute(f"CREATE SCHEMA {schema}")
     for table in tables:
-        con.execute(f"CREATE VIEW {table.relation} AS {_rows(table, firms)}")
+        # Readers of Parquet other than DuckDB take its JSON for bytes.
+        text = [f"CAST({c.name} AS VARCHAR) AS {c.name}" for c in table.columns if c.type == "JSON"]
+        plain = f"SELECT * REPLACE ({', '.join(text)})" if text else "SELECT *"
+        con.execute(f"CREATE VIEW {table.relation} AS {plain} FROM ({_rows(table, firms)})")
     create_views(con)
     names = [*(table.relation for table in tables), *(view.name for view in VIEWS)]
     folder = atomic.temporary_name(target)
