@@ -48,13 +48,12 @@ def read_panel(
     In a published file the timeline is read along: `read_panel(duckdb.connect("cbmt.duckdb"), "ACME")`.
     """
     design = design or read_timeline(con)
-    if not con.execute(f"SELECT 1 FROM {cohort_week} WHERE firm = {literal(firm)} LIMIT 1").fetchall():
-        known = con.execute(f"SELECT DISTINCT firm FROM {cohort_week}").fetchall()
-        raise UnknownFirm(firm, [name for (name,) in known])
     frame = con.execute(
         "SELECT cohort, week, left_censored, cohort_size, ropc, aov, CAST(sales AS DOUBLE) AS sales "
         f"FROM {cohort_week} WHERE firm = {literal(firm)}"
     ).df()
+    if frame.empty and (known := con.execute(f"SELECT DISTINCT firm FROM {cohort_week}").fetchall()):
+        raise UnknownFirm(firm, [name for (name,) in known])
     history = None
     if orders is not None:
         mine = f"(SELECT customer, week FROM {orders} WHERE firm = {literal(firm)})"
