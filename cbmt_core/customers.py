@@ -51,6 +51,9 @@ def read_panel(
         "SELECT cohort, week, left_censored, cohort_size, ropc, aov, CAST(sales AS DOUBLE) AS sales "
         f"FROM {cohort_week} WHERE firm = {literal(firm)}"
     ).df()
+    if len(frame):
+        # A firm that is late ends with the last week it has delivered.
+        design = design.until(frame["week"].max().date())
     history = None
     if orders is not None:
         mine = f"(SELECT customer, week FROM {orders} WHERE firm = {literal(firm)})"
