@@ -86,6 +86,30 @@ class Deliveries:
         """The last week of a firm's tables."""
         return min(self.firms[firm].week, self.last_week)
 
+    def lines(self, settings: DeliveryConfig, most: int = 10) -> list[str]:
+        """What a person should know: who is late, who is no longer waited for, which week is waited for."""
+
+        def named(names: tuple[str, ...]) -> str:
+            shown = ", ".join(f"{name} (through {self.firms[name].through})" for name in names[:most])
+            return shown + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+        found = []
+        if self.late:
+            found.append(
+                f"late with the week of {self.last_week}, keeping their last forecast: {named(self.late)}"
+            )
+        if self.stopped:
+            found.append(
+                f"no delivery for more than {settings.stopped_after_weeks} weeks, no longer waited for: "
+                f"{named(self.stopped)}"
+            )
+        if self.ahead:
+            found.append(
+                f"the week of {self.last_week + WEEK} was delivered by {self.share:.0%} of the firms; forecasts move "
+                f"on at {settings.share:.0%} ([delivery] share in cbmt.toml)"
+            )
+        return found
+
 
 def deliveries(intake: Intake, settings: DeliveryConfig) -> Deliveries:
     """Who has delivered what."""
