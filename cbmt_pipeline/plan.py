@@ -309,12 +309,17 @@ class State:
         return lacking or None
 
     def ready(self, step: Step, origin: Origin | None, unit: Unit | None) -> bool:
-        """Whether there is something to make it from: of each firm step it needs, an output to be trusted."""
+        """Whether there is something to make it from: of each firm step it needs, an output to be trusted.
+
+        A firm that has not delivered the weeks that count at an origin (of a study, its holdout too) is not ready.
+        """
         for other in self.plan.needed(step):
             if not other.by_firm or other.has_origins or not step.by_firm:
                 continue
             made = self.manifest(other, None, unit)
             if made is None or made.rejected:
+                return False
+            if origin and made.as_of and not made.reaches(origin.needed_week):
                 return False
         return True
 
