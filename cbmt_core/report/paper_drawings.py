@@ -14,7 +14,7 @@ from cbmt_core.report.figures import png
 
 __all__ = ["architecture", "cohort_triangle", "overview"]
 
-DPI = 110
+DPI = 80
 BOX, SHARED, LOSS = "#e8eef5", "#cfe0f3", "#f7e3d0"
 INK = "#22303c"
 HEADS = {"A": "acquisition", "R": "ROPC", "V": "AOV", "S": "sales (aux.)"}

@@ -17,7 +17,7 @@ from cbmt_core.report.rows import query
 
 __all__ = ["bridge_cases", "cohort_lines", "decomposition", "example_firm", "firm_map"]
 
-DPI = 100
+DPI = 72
 SOURCES = {
     "order_volume": "repeat\norders",
     "spend_per_order": "spend\nper order",
