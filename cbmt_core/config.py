@@ -10,13 +10,14 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Literal, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from cbmt_core.calendar import has_holidays
 from cbmt_core.design import StudyDesign
 from cbmt_core.errors import ConfigError
+from cbmt_core.operation import NoticeConfig, ScheduleConfig, known_zone
+from cbmt_core.operation import Section as _Section
 from cbmt_core.timeline import (
     MIN_TRAINING_WEEKS,
     SEASON,
@@ -35,9 +36,11 @@ __all__ = [
     "DesignConfig",
     "ForecastConfig",
     "NetworksConfig",
+    "NoticeConfig",
     "ProfileName",
     "ProjectConfig",
     "QualityConfig",
+    "ScheduleConfig",
     "SourceConfig",
     "StudyConfig",
 ]
@@ -50,10 +53,6 @@ ProfileName = Literal["smoke", "quick", "standard", "paper"]
 """How much work tuning and training may be."""
 PROFILE_NAMES: tuple[str, ...] = get_args(ProfileName)
 """From the least work to the most."""
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class ColumnMap(_Section):
@@ -98,16 +97,7 @@ class SourceConfig(_Section):
                 f"convert them: iconv -f {value} -t utf-8"
             ) from None
 
-    @field_validator("timezone")
-    @classmethod
-    def _known_zone(cls, value: str) -> str:
-        try:
-            ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise ValueError(
-                f"{value!r} is not a time zone; use a name such as Europe/London or UTC"
-            ) from error
-        return value
+    _zone = field_validator("timezone")(known_zone)
 
     @model_validator(mode="after")
     def _one_way_to_name_the_firm(self) -> SourceConfig:
@@ -264,6 +254,8 @@ class ProjectConfig(_Section):
     study: StudyConfig | None = None
     forecast: ForecastConfig = ForecastConfig()
     calibration: CalibrationConfig | None = None
+    schedule: ScheduleConfig = ScheduleConfig()
+    notice: NoticeConfig = NoticeConfig()
 
     @model_validator(mode="after")
     def _distinct_names(self) -> ProjectConfig:
