@@ -21,8 +21,7 @@ from cbmt_core.customers import customer_history
 from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.notebook.panel import Panel, Panels
-from cbmt_core.timeline import Timeline
-from cbmt_core.transactions import Intake
+from cbmt_core.transactions import Intake, firm_timeline, project_timeline
 from cbmt_core.transactions.orders import make_orders
 
 __all__ = ["RowsNotUsed", "panel_from_orders", "panels_from_orders"]
@@ -142,11 +141,10 @@ def _panels(
         unused = Counter(intake.bad_rows(intake.ledger()[0]))
         if unused.total() == table.num_rows:
             raise CbmtError(f"none of the {table.num_rows:,} rows can be used: {_counted(unused)}")
-        timeline = intake.timeline(config)
         panels, left_out = {}, {}
         for unit in intake.units():
             try:
-                panels[unit.name] = _panel(con, unit, intake, config, timeline)
+                panels[unit.name] = _panel(con, unit, intake, config)
             except BadFirmData as error:
                 left_out[unit.name] = error.reason
     if not panels:
@@ -159,13 +157,13 @@ def _panels(
     return Panels(panels)
 
 
-def _panel(
-    con: duckdb.DuckDBPyConnection, unit: Unit, intake: Intake, config: ProjectConfig, timeline: Timeline
-) -> Panel:
+def _panel(con: duckdb.DuckDBPyConnection, unit: Unit, intake: Intake, config: ProjectConfig) -> Panel:
+    timeline = firm_timeline(intake, config, unit)
     make_orders(con, unit, intake, {source.name: source for source in config.sources}, timeline)
     make_cohort_week(con, unit, "transactions", timeline)
     history = customer_history(con, "transactions", "cohort_week", timeline)
-    return Panel.from_table(unit.name, con.execute("FROM cohort_week").df(), timeline, history)
+    weeks = project_timeline(intake, config).until(timeline.panel.last)
+    return Panel.from_table(unit.name, con.execute("FROM cohort_week").df(), weeks, history)
 
 
 def _counted(reasons: Mapping[str, int]) -> str:
