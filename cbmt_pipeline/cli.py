@@ -1,4 +1,4 @@
-"""The command line `cbmt`: simulate, ingest, run, forecast, study, status, ui, upgrade."""
+"""The command line `cbmt`: simulate, ingest, run, forecast, export, study, status, ui, upgrade."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.table import Table
 from cbmt_core import atomic
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
+from cbmt_pipeline.cli_export import export
 from cbmt_pipeline.cli_forecast import forecast
 from cbmt_pipeline.cli_run import read_new_files, run
 from cbmt_pipeline.plan import State, the_plan
@@ -233,6 +234,8 @@ def status(project: Project) -> None:
     timeline = project.timeline()
     live = project.origins("live")
     console.print(f"weeks {timeline.panel.first} to {timeline.panel.last}")
+    for line in project.deliveries().lines(project.config.delivery):
+        console.print(line, style="yellow", markup=False)
     console.print(f"live origin {live[0].week}" if live else "no live forecast yet: too few weeks")
     console.print(project.why_no_study() or f"study origin {project.study().origin}")
     plan = the_plan()
@@ -340,6 +343,7 @@ def ui(project: Project, port: int) -> None:
 
 main.add_command(run)
 main.add_command(forecast)
+main.add_command(export)
 
 
 def process() -> None:

@@ -102,7 +102,7 @@ def _facts(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
 def _difficulty(con: duckdb.DuckDBPyConnection, firm: str) -> list[tuple[str, str]]:
     """How hard the firm looked at the origin, where that could be told."""
     rows = con.execute(
-        "SELECT phe, band FROM predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
+        "SELECT phe, band FROM diagnostic.predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
     ).fetchall()
     return [("Predicted error of cohort sales", f"{percent(phe, digits=0)}, {band}") for phe, band in rows]
 
