@@ -1,0 +1,17 @@
+"""Value of customers: by cohort, of today's base, of cohorts to come, and what acquiring them costs."""
+
+from cbmt_core.value.ages import AGES, value_by_age
+from cbmt_core.value.base import base_value
+from cbmt_core.value.cohorts import cohort_values
+from cbmt_core.value.spend import acquisition_return, read_spend
+from cbmt_core.value.terms import ValueTerms
+
+__all__ = [
+    "AGES",
+    "ValueTerms",
+    "acquisition_return",
+    "base_value",
+    "cohort_values",
+    "read_spend",
+    "value_by_age",
+]
