@@ -9,7 +9,6 @@ from datetime import date
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import brentq
 
 from cbmt_core.compose import DriverDraws, compose_draws
 from cbmt_core.errors import ConfigError
@@ -74,6 +73,8 @@ def _move(
     first: date | None,
     weeks: npt.NDArray[np.bool_],
 ) -> Move:
+    from scipy.optimize import brentq  # Slow to import, and needed by few commands.
+
     # The draw that must reach the target: with it, `probability` of all draws do.
     place = draws.n_draws - math.ceil(probability * draws.n_draws - 1e-9)
 

@@ -4,6 +4,7 @@ from cbmt_core.schema.comparisons import COMPARISON_TABLES
 from cbmt_core.schema.forecasts import MODEL_TABLES
 from cbmt_core.schema.kinds import FIRM, MODEL, OUTCOME, Column, Table, View
 from cbmt_core.schema.orders import ORDER_TABLES, ORDER_VIEWS, STUDY, STUDY_WINDOW, TIMELINE
+from cbmt_core.schema.planning import PLANNING_TABLES
 from cbmt_core.schema.views import FORECAST_VIEWS
 
 __all__ = [
@@ -20,7 +21,9 @@ __all__ = [
     "View",
 ]
 
-TABLES: dict[str, Table] = {table.name: table for table in (*ORDER_TABLES, *MODEL_TABLES, *COMPARISON_TABLES)}
+TABLES: dict[str, Table] = {
+    table.name: table for table in (*ORDER_TABLES, *MODEL_TABLES, *COMPARISON_TABLES, *PLANNING_TABLES)
+}
 """The tables of the lake."""
 VIEWS: tuple[View, ...] = (*ORDER_VIEWS, *FORECAST_VIEWS)
 """The views of the published file."""

@@ -1,0 +1,149 @@
+"""Scenarios, plan and targets of one firm as rows of the tables `scenario*`, `plan_week` and `target`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import pandas as pd
+
+from cbmt_core.compose import DriverDraws
+from cbmt_core.panel import LEFT_CENSORED, FirmPanel
+from cbmt_core.scenarios.definition import Scenario
+from cbmt_core.scenarios.outcome import Outcome, Past, baseline_of, interval, outcome_of, tornado
+from cbmt_core.scenarios.plan import Plan, probability
+from cbmt_core.scenarios.target import moves_needed
+from cbmt_core.timeline import SEASON
+
+__all__ = ["PLAN_TABLES", "last_year", "past_of", "scenario_tables"]
+
+PLAN_TABLES = ("scenario", "scenario_week", "scenario_bridge", "plan_week", "target")
+
+
+def past_of(panel: FirmPanel) -> Past | None:
+    """The last 52 weeks of a panel, or None where it has fewer."""
+    if panel.n_weeks < SEASON:
+        return None
+    year = slice(panel.n_weeks - SEASON, panel.n_weeks)
+    born = np.flatnonzero((panel.birth != LEFT_CENSORED) & (panel.birth >= year.start))
+    initial = float(np.nansum(panel.size[born] * panel.V[born, panel.birth[born]]))
+    repeat = float(np.nansum(panel.size[:, None] * panel.R[:, year]))
+    return Past(repeat, float(np.nansum(panel.Y[:, year])) - initial, initial)
+
+
+def last_year(panel: FirmPanel, horizon: int = SEASON) -> np.ndarray:
+    """[horizon] sales one season before each week ahead; NaN where not observed."""
+    past = np.full(max(0, SEASON - panel.n_weeks), np.nan)
+    return np.r_[past, panel.S[-SEASON:]][:horizon]
+
+
+def scenario_tables(
+    panel: FirmPanel,
+    draws: DriverDraws,
+    scenarios: Iterable[Scenario],
+    plan: Plan | None = None,
+    wanted: float = 0.8,
+    keys: Mapping[str, object] | None = None,
+) -> dict[str, pd.DataFrame]:
+    """Rows of `PLAN_TABLES`: the baseline, the scenarios, the tornado, the plan and what it takes to reach it.
+
+    Args:
+        panel: the firm up to the origin.
+        draws: of the forecast to plan with.
+        wanted: probability with which the plan should be reached.
+        keys: firm, model and origin, which stand in every row.
+    """
+    baseline, past = baseline_of(draws), past_of(panel)
+    named = [("baseline", baseline.outcome), *(("named", outcome_of(baseline, one)) for one in scenarios)]
+    every = [*named, *(("tornado", one) for one in tornado(baseline))]
+    rows = {
+        "scenario": [_summary(kind, one, baseline.outcome, plan) for kind, one in every],
+        "scenario_bridge": []
+        if past is None
+        else [row for _, one in every for row in _bridge(one, baseline.outcome, past)],
+    }
+    frames = {name: pd.DataFrame(found) for name, found in rows.items()}
+    frames["scenario_week"] = pd.concat(
+        [_weeks(one, baseline.outcome) for _, one in named], ignore_index=True
+    )
+    frames["plan_week"] = pd.DataFrame(
+        {} if plan is None else {"week": draws.centre.weeks, "sales": plan.sales, "how": plan.how}
+    )
+    frames["target"] = pd.DataFrame([] if plan is None else _targets(draws, baseline.outcome, plan, wanted))
+    return {name: frame.assign(**(keys or {})) for name, frame in frames.items()}
+
+
+def _summary(kind: str, one: Outcome, before: Outcome, plan: Plan | None) -> dict[str, object]:
+    low, high = interval(one.totals)
+    less, more = interval(one.totals - before.totals)
+    reached = None
+    if plan is not None and plan.covered.any():
+        reached = probability(one.draws.sales[:, plan.covered].sum(axis=1), plan.total)
+    return {
+        "scenario": one.scenario.name,
+        "kind": kind,
+        "changes": one.scenario.told,
+        "weeks_changed": one.scenario.weeks_changed(one.draws.weeks),
+        "sales": one.total,
+        "sales_low": float(low),
+        "sales_high": float(high),
+        "difference": one.total - before.total,
+        "difference_low": float(less),
+        "difference_high": float(more),
+        "plan_probability": reached,
+    }
+
+
+def _weeks(one: Outcome, before: Outcome) -> pd.DataFrame:
+    low, high = interval(one.draws.sales)
+    less, more = interval(one.draws.sales - before.draws.sales)
+    return pd.DataFrame(
+        {
+            "scenario": one.scenario.name,
+            "week": one.draws.weeks,
+            "horizon": np.arange(1, len(one.draws.weeks) + 1),
+            "acquired": one.centre.acquired[0],
+            "orders": one.centre.orders[0],
+            "sales": one.centre.sales[0],
+            "sales_low": low,
+            "sales_high": high,
+            "difference": one.centre.sales[0] - before.centre.sales[0],
+            "difference_low": less,
+            "difference_high": more,
+        }
+    )
+
+
+def _bridge(one: Outcome, before: Outcome, past: Past) -> list[dict[str, object]]:
+    baseline = before.bridge(past)
+    rows: list[dict[str, object]] = []
+    for source, (amount, draws) in one.bridge(past).items():
+        if not np.isfinite(amount) or not np.isfinite(draws).all():
+            return []  # A spend per order is undefined: the parts cannot be told apart.
+        low, high = interval(draws)
+        rows.append(
+            {
+                "scenario": one.scenario.name,
+                "source": source,
+                "amount": amount,
+                "amount_low": float(low),
+                "amount_high": float(high),
+                "points": 100 * amount / past.sales if past.sales > 0 else 0.0,
+                "difference": amount - baseline[source][0],
+            }
+        )
+    return rows
+
+
+def _targets(draws: DriverDraws, before: Outcome, plan: Plan, wanted: float) -> list[dict[str, object]]:
+    if not plan.covered.any():
+        return []
+    held = {
+        "weeks": int(plan.covered.sum()),
+        "sales": plan.total,
+        "forecast": float(before.centre.sales[0, plan.covered].sum()),
+        "probability": probability(before.draws.sales[:, plan.covered].sum(axis=1), plan.total),
+        "wanted": wanted,
+    }
+    moves = moves_needed(draws, plan.total, wanted, covered=plan.covered)
+    return [{"driver": move.driver, "change": move.change, **held} for move in moves]
