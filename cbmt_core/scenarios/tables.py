@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from cbmt_core.scenarios.definition import Scenario
 from cbmt_core.scenarios.outcome import Outcome, Past, baseline_of, interval, outcome_of, tornado
 from cbmt_core.scenarios.plan import Plan, probability
 from cbmt_core.scenarios.target import moves_needed
+from cbmt_core.schema import TABLES
 from cbmt_core.timeline import SEASON
 
 __all__ = ["PLAN_TABLES", "last_year", "past_of", "scenario_tables"]
@@ -34,7 +36,7 @@ def past_of(panel: FirmPanel) -> Past | None:
 def last_year(panel: FirmPanel, horizon: int = SEASON) -> np.ndarray:
     """[horizon] sales one season before each week ahead; NaN where not observed."""
     past = np.full(max(0, SEASON - panel.n_weeks), np.nan)
-    return np.r_[past, panel.S[-SEASON:]][:horizon]
+    return np.asarray(np.r_[past, panel.S[-SEASON:]][:horizon])
 
 
 def scenario_tables(
@@ -43,7 +45,7 @@ def scenario_tables(
     scenarios: Iterable[Scenario],
     plan: Plan | None = None,
     wanted: float = 0.8,
-    keys: Mapping[str, object] | None = None,
+    keys: Mapping[str, Any] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Rows of `PLAN_TABLES`: the baseline, the scenarios, the tornado, the plan and what it takes to reach it.
 
@@ -56,13 +58,9 @@ def scenario_tables(
     baseline, past = baseline_of(draws), past_of(panel)
     named = [("baseline", baseline.outcome), *(("named", outcome_of(baseline, one)) for one in scenarios)]
     every = [*named, *(("tornado", one) for one in tornado(baseline))]
-    rows = {
-        "scenario": [_summary(kind, one, baseline.outcome, plan) for kind, one in every],
-        "scenario_bridge": []
-        if past is None
-        else [row for _, one in every for row in _bridge(one, baseline.outcome, past)],
-    }
-    frames = {name: pd.DataFrame(found) for name, found in rows.items()}
+    frames = {"scenario": pd.DataFrame([_summary(kind, one, baseline.outcome, plan) for kind, one in every])}
+    bridges = [] if past is None else [_bridge(one, baseline.outcome, past) for _, one in every]
+    frames["scenario_bridge"] = pd.DataFrame([row for rows in bridges for row in rows])
     frames["scenario_week"] = pd.concat(
         [_weeks(one, baseline.outcome) for _, one in named], ignore_index=True
     )
@@ -70,7 +68,10 @@ def scenario_tables(
         {} if plan is None else {"week": draws.centre.weeks, "sales": plan.sales, "how": plan.how}
     )
     frames["target"] = pd.DataFrame([] if plan is None else _targets(draws, baseline.outcome, plan, wanted))
-    return {name: frame.assign(**(keys or {})) for name, frame in frames.items()}
+    return {
+        name: frame.assign(**(keys or {})).reindex(columns=TABLES[name].column_names)
+        for name, frame in frames.items()
+    }
 
 
 def _summary(kind: str, one: Outcome, before: Outcome, plan: Plan | None) -> dict[str, object]:

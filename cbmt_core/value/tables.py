@@ -9,6 +9,7 @@ import pandas as pd
 
 from cbmt_core.compose import DriverDraws
 from cbmt_core.panel import FirmPanel
+from cbmt_core.schema import TABLES
 from cbmt_core.value.ages import value_by_age
 from cbmt_core.value.base import base_value
 from cbmt_core.value.cohorts import cohort_values
@@ -51,4 +52,7 @@ def value_tables(
         "customer_value": value_by_age(panel, draws.centre, terms),
         "acquisition_return": cost,
     }
-    return {name: frame.assign(**(keys or {})) for name, frame in frames.items()}
+    return {
+        name: frame.assign(**(keys or {})).reindex(columns=TABLES[name].column_names)
+        for name, frame in frames.items()
+    }
