@@ -195,4 +195,21 @@ PLANNING_TABLES = (
             Column("source", "VARCHAR", "observed, or forecast where some of the 52 weeks are"),
         ),
     ),
+    Table(
+        "customer_retention",
+        "Share of each quarter's new customers who order again, by 13 weeks since the first order.",
+        (*_KEY, "acquired_in", "period"),
+        (
+            *_KEYS,
+            _QUARTER,
+            Column(
+                "period",
+                "INTEGER",
+                "13 weeks of a customer's life, from 0, which begins with the first order",
+            ),
+            Column("customers", "BIGINT", "customers acquired in the quarter"),
+            Column("active", "BIGINT", "of them, who placed a repeat order in the period"),
+            Column("share", "DOUBLE", "active in percent of customers"),
+        ),
+    ),
 )

@@ -3,6 +3,7 @@
 from cbmt_core.value.ages import AGES, value_by_age
 from cbmt_core.value.base import base_value
 from cbmt_core.value.cohorts import cohort_values
+from cbmt_core.value.retention import retention
 from cbmt_core.value.spend import acquisition_return, read_spend
 from cbmt_core.value.terms import ValueTerms
 
@@ -13,5 +14,6 @@ __all__ = [
     "base_value",
     "cohort_values",
     "read_spend",
+    "retention",
     "value_by_age",
 ]

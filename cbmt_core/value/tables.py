@@ -13,12 +13,19 @@ from cbmt_core.schema import TABLES
 from cbmt_core.value.ages import value_by_age
 from cbmt_core.value.base import base_value
 from cbmt_core.value.cohorts import cohort_values
+from cbmt_core.value.retention import retention
 from cbmt_core.value.spend import COLUMNS, acquisition_return
 from cbmt_core.value.terms import ValueTerms
 
 __all__ = ["VALUE_TABLES", "value_tables"]
 
-VALUE_TABLES = ("cohort_value", "customer_base_value", "customer_value", "acquisition_return")
+VALUE_TABLES = (
+    "cohort_value",
+    "customer_base_value",
+    "customer_value",
+    "acquisition_return",
+    "customer_retention",
+)
 
 
 def value_tables(
@@ -51,6 +58,7 @@ def value_tables(
         ),
         "customer_value": value_by_age(panel, draws.centre, terms),
         "acquisition_return": cost,
+        "customer_retention": retention(panel),
     }
     return {
         name: frame.assign(**(keys or {})).reindex(columns=TABLES[name].column_names)

@@ -10,12 +10,14 @@ from planned import drawn, firm
 
 from cbmt_core.compose import compose_draws
 from cbmt_core.errors import ConfigError
+from cbmt_core.panel import CustomerHistory
 from cbmt_core.value import (
     ValueTerms,
     acquisition_return,
     base_value,
     cohort_values,
     read_spend,
+    retention,
     value_by_age,
 )
 from cbmt_core.value.cohorts import cohort_draws
@@ -159,3 +161,18 @@ def test_spend_is_read_by_week(tmp_path):
         read_spend(con, file, "a", 3)
     with pytest.raises(ConfigError, match="no file"):
         read_spend(con, tmp_path / "none.csv", "a")
+
+
+def test_retention_counts_customers_once_a_period():
+    """Three customers of one week: reorders in weeks 0, 5 and 20; in week 20 twice; never."""
+    panel = firm(weeks=60)
+    cohort = int(np.flatnonzero(panel.birth == 0)[0])
+    history = CustomerHistory(
+        cohort=np.array([cohort] * 3, np.int32),
+        start=np.array([0, 4, 7, 8]),
+        week=np.array([0, 0, 5, 20, 0, 20, 20, 0], np.int16),
+    )
+    table = retention(replace(panel, customers=history)).set_index(["acquired_in", "period"])["active"]
+    quarter = pd.Timestamp("2017-01-01")
+    assert [table[(quarter, k)] for k in range(4)] == [1, 2, 0, 0]
+    assert (quarter, 4) not in table  # 60 weeks hold four periods of 13 weeks.
