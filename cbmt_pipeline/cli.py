@@ -1,4 +1,4 @@
-"""The command line `cbmt`: simulate, ingest, run, forecast, study, status, ui, upgrade."""
+"""The command line `cbmt`: simulate, ingest, run, forecast, export, study, status, ui, upgrade."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rich.table import Table
 from cbmt_core import atomic
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
+from cbmt_pipeline.cli_export import export
 from cbmt_pipeline.cli_forecast import forecast
 from cbmt_pipeline.cli_run import read_new_files, run
 from cbmt_pipeline.plan import State, the_plan
@@ -340,6 +341,7 @@ def ui(project: Project, port: int) -> None:
 
 main.add_command(run)
 main.add_command(forecast)
+main.add_command(export)
 
 
 def process() -> None:

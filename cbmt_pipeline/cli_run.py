@@ -15,7 +15,7 @@ from rich.table import Table
 from cbmt_core.config import PROFILE_NAMES
 from cbmt_core.errors import CbmtError
 from cbmt_core.models import MODELS, networks
-from cbmt_core.names import Unit
+from cbmt_core.names import Unit, UnknownFirm
 from cbmt_core.timeline import PURPOSES, Purpose
 from cbmt_pipeline.manifest import digest_of
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
@@ -25,7 +25,7 @@ from cbmt_pipeline.project import Project
 if TYPE_CHECKING:
     from cbmt_pipeline.runner import RunOutcome, Workers
 
-__all__ = ["read_new_files", "run"]
+__all__ = ["chosen_firms", "read_new_files", "run"]
 
 NETWORK_STEPS = ("tuned_models", "neural_forecasts")
 PASSES: tuple[tuple[Purpose, ...], ...] = (("live",), PURPOSES)
@@ -120,7 +120,7 @@ def run(
             raise
         intake_error = str(error)
         console.print(intake_error, style="red")
-    chosen = _chosen(project, firms)
+    chosen = chosen_firms(project, firms)
     _say_weeks(project)
     job = Job(
         project,
@@ -151,14 +151,14 @@ def run(
         sys.exit(1)
 
 
-def _chosen(project: Project, firms: tuple[str, ...]) -> list[Unit] | None:
+def chosen_firms(project: Project, firms: tuple[str, ...]) -> list[Unit] | None:
     """The firms that were asked for; None for all."""
     if not firms:
         return None
     units = list(project.intake.units())
     wanted = [unit for unit in units if unit.name in firms or unit.slug in firms]
-    if unknown := set(firms) - {name for unit in wanted for name in (unit.slug, unit.name)}:
-        raise CbmtError(f"no firm is called {', '.join(sorted(unknown))}; `cbmt status` lists them")
+    for unknown in sorted(set(firms) - {name for unit in wanted for name in (unit.slug, unit.name)}):
+        raise UnknownFirm(unknown, [unit.name for unit in units])
     return wanted
 
 
@@ -312,7 +312,7 @@ def _print_made(project: Project, seconds: float, changed: bool) -> None:
         ((forecast_firms,),) = con.execute(
             "SELECT count(DISTINCT firm) FROM accuracy JOIN firm USING (firm) WHERE segment IS NULL"
         ).fetchall()
-        lacking = con.execute("SELECT diagnostic, note FROM diagnostic WHERE NOT made").fetchall()
+        lacking = con.execute("SELECT diagnostic, note FROM diagnostic.status WHERE NOT made").fetchall()
         failed = con.execute(
             "SELECT model, purpose, count(*), min_by(firm, firm), min_by(reason, firm) FROM model_fit "
             "WHERE NOT succeeded GROUP BY model, purpose ORDER BY ALL"

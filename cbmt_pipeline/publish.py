@@ -13,15 +13,19 @@ import duckdb
 from cbmt_core import atomic, duck
 from cbmt_core.duck import identifier, literal
 from cbmt_core.errors import HistoryTooShort
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TIMELINE, VIEWS, Table
+from cbmt_core.schema import SCHEMAS, STUDY, STUDY_WINDOW, TIMELINE, VIEWS, Table
 from cbmt_core.timeline import Timeline
+from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.plan import Plan
 from cbmt_pipeline.project import Project
 
-__all__ = ["publish"]
+__all__ = ["READABLE_SINCE", "create", "create_views", "publish", "retrying"]
 
 READABLE_SINCE = "v1.2.0"
 """The oldest DuckDB that can open the published file: analysts' tools are seldom as new as the pipeline."""
+COPIED = "this table is not in the file - for a copy of the file use cbmt export"
+"""An empty folder of the lake, in the path of the views that read from it. DuckDB has no other way to say it: where
+the lake is not there, its error is the path."""
 
 T = TypeVar("T")
 
@@ -31,27 +35,36 @@ def publish(project: Project, plan: Plan) -> dict[str, int]:
     rows: dict[str, int] = {}
     with atomic.replacing(project.warehouse) as target, duck.connect(project.spill) as con:
         con.execute(f"ATTACH {literal(str(target))} AS w (STORAGE_VERSION {literal(READABLE_SINCE)}); USE w")
+        for schema in SCHEMAS:
+            con.execute(f"CREATE SCHEMA {schema}")
         for table in plan.tables.values():
             if table.native:
-                _create(con, table)
-                rows[table.name] = _retrying(partial(_fill, con, table, project, plan))
+                create(con, table)
+                rows[table.name] = retrying(partial(_fill, con, table, project, plan))
             else:
                 _view(con, table, project, plan)
         _describe_weeks(con, project)
-        for view in VIEWS:
-            con.execute(f"CREATE VIEW {view.name} AS {view.sql}")
-            con.execute(f"COMMENT ON VIEW {view.name} IS {literal(view.meaning)}")
-            _comment_columns(con, view.name, view.columns)
+        create_views(con)
         con.execute("USE memory; DETACH w")
     return rows
 
 
-def _create(con: duckdb.DuckDBPyConnection, table: Table) -> None:
+def create(con: duckdb.DuckDBPyConnection, table: Table, *, keyed: bool = True) -> None:
+    """Make the empty table with its key, if `keyed`, and comments."""
     columns = [f"{identifier(c.name)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
-    key = ", ".join(identifier(name) for name in table.key)
-    con.execute(f"CREATE TABLE {table.name} ({', '.join(columns)}, PRIMARY KEY ({key}))")
-    con.execute(f"COMMENT ON TABLE {table.name} IS {literal(table.meaning)}")
-    _comment_columns(con, table.name, table.meanings)
+    if keyed:
+        columns.append(f"PRIMARY KEY ({', '.join(identifier(name) for name in table.key)})")
+    con.execute(f"CREATE TABLE {table.relation} ({', '.join(columns)})")
+    con.execute(f"COMMENT ON TABLE {table.relation} IS {literal(table.meaning)}")
+    _comment_columns(con, table.relation, table.meanings)
+
+
+def create_views(con: duckdb.DuckDBPyConnection) -> None:
+    """Make the views, once their tables are there."""
+    for view in VIEWS:
+        con.execute(f"CREATE VIEW {view.name} AS {view.sql}")
+        con.execute(f"COMMENT ON VIEW {view.name} IS {literal(view.meaning)}")
+        _comment_columns(con, view.name, view.columns)
 
 
 def _comment_columns(con: duckdb.DuckDBPyConnection, relation: str, meanings: Mapping[str, str]) -> None:
@@ -59,15 +72,15 @@ def _comment_columns(con: duckdb.DuckDBPyConnection, relation: str, meanings: Ma
         con.execute(f"COMMENT ON COLUMN {relation}.{identifier(name)} IS {literal(meaning)}")
 
 
-def _relation(table: Table, project: Project, plan: Plan) -> str:
+def _relation(table: Table, project: Project, plan: Plan, lake: Lake) -> str:
     """What is published of a table: every vintage and backtest, but of the study only the present one."""
-    writers, relation = plan.writers(table.name), project.lake.relation(table)
+    writers, relation = plan.writers(table.name), lake.relation(table)
     purposes = {purpose for step in writers for purpose in step.purposes}
     where = []
     if "study" in purposes:
         studies = project.origins("study")
         if purposes == {"study"} or "purpose" not in table.column_names:
-            return project.lake.relation(table, studies[0].week) if studies else table.empty()
+            return lake.relation(table, studies[0].week) if studies else table.empty()
         present = f"DATE '{studies[0].week}'" if studies else "NULL"
         where.append(f"(purpose <> 'study' OR origin = {present})")
     if "live" in purposes and not any(step.by_firm for step in writers):
@@ -78,8 +91,8 @@ def _relation(table: Table, project: Project, plan: Plan) -> str:
 
 
 def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project, plan: Plan) -> int:
-    con.execute(f"DELETE FROM {table.name}")
-    parts = [f"SELECT {table.select()} FROM {_relation(table, project, plan)}"]
+    con.execute(f"DELETE FROM {table.relation}")
+    parts = [f"SELECT {table.select()} FROM {_relation(table, project, plan, project.lake)}"]
     if table.name == "quarantine":
         # Rows that name no firm belong to no partition; they come from the intake itself.
         intake = duck.parquet(map(project.intake.path, project.intake.ledger()))
@@ -87,11 +100,11 @@ def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project, plan: 
             f"SELECT {table.select()} FROM (SELECT * REPLACE (coalesce(firm, '') AS firm) "
             f"FROM {intake} WHERE slug IS NULL)"
         )
-    con.execute(f"INSERT INTO {table.name} {' UNION ALL '.join(parts)}")
-    return int(con.execute(f"SELECT count(*) FROM {table.name}").fetchall()[0][0])
+    con.execute(f"INSERT INTO {table.relation} {' UNION ALL '.join(parts)}")
+    return int(con.execute(f"SELECT count(*) FROM {table.relation}").fetchall()[0][0])
 
 
-def _retrying(action: Callable[[], T], attempts: int = 5) -> T:
+def retrying(action: Callable[[], T], attempts: int = 5) -> T:
     """A read may meet a file just as it is replaced; the next try sees the new one."""
     for attempt in range(1, attempts):
         try:
@@ -118,14 +131,21 @@ def _describe_weeks(con: duckdb.DuckDBPyConnection, project: Project) -> None:
         (STUDY, studies),
         (STUDY_WINDOW, [(name, w.first, w.last, len(w)) for name, w in windows if len(w)]),
     ):
-        _create(con, table)
+        create(con, table)
         if rows:
-            con.executemany(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(table.columns))})", rows)
+            con.executemany(
+                f"INSERT INTO {table.relation} VALUES ({', '.join('?' * len(table.columns))})", rows
+            )
 
 
 def _view(con: duckdb.DuckDBPyConnection, table: Table, project: Project, plan: Plan) -> None:
     """The largest tables stay in the lake: copying them would be most of the work of publishing."""
-    con.execute(f"CREATE VIEW {table.name} AS FROM {_relation(table, project, plan)}")
-    meaning = f"{table.meaning} Read from the lake as it is now, not from the snapshot."
-    con.execute(f"COMMENT ON VIEW {table.name} IS {literal(meaning)}")
-    _comment_columns(con, table.name, table.meanings)
+    note = project.lake.root / COPIED
+    note.mkdir(parents=True, exist_ok=True)
+    con.execute(f"CREATE VIEW {table.relation} AS FROM {_relation(table, project, plan, Lake(note / '..'))}")
+    meaning = (
+        f"{table.meaning} Read from the lake as it is now, not from the snapshot; `cbmt export` makes a file that "
+        "holds it."
+    )
+    con.execute(f"COMMENT ON VIEW {table.relation} IS {literal(meaning)}")
+    _comment_columns(con, table.relation, table.meanings)

@@ -38,7 +38,10 @@ def results(evidence: Evidence, setting: dict[str, str], command: str) -> str:
         "Firms with a forecast, by the effort their fits recorded:",
         _rows(evidence, FITTED) or "none",
         "What the diagnostics rest on:",
-        _rows(evidence, "SELECT diagnostic, firms, needed, made, note FROM diagnostic ORDER BY diagnostic"),
+        _rows(
+            evidence,
+            "SELECT diagnostic, firms, needed, made, note FROM diagnostic.status ORDER BY diagnostic",
+        ),
         "## The paper's findings beside ours",
         f"{verdicts.total()} findings: "
         + ", ".join(f"*{what}* {n}" for what, n in verdicts.most_common())

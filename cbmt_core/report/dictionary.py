@@ -14,27 +14,31 @@ HEADING = """\
 # Tables
 
 Made by `make docs` from `cbmt_core/schema/` and `cbmt_core/diagnostics/tables.py`; a test keeps it current.
-Every table lies in the lake as Parquet (`data/lake/<table>/firm=<slug>/`; tables made across firms are one file;
-`study` and `study_window` are in the published file alone) and, unless it says otherwise, as a native table in the
-published `data/cbmt.duckdb`. The descriptions below are also comments there: [sql.md](sql.md) begins with the query.
+The published `data/cbmt.duckdb` holds them in three schemas: `main` is what analysts ask for, `diagnostic` what models
+learned and how they compare, `exhibit` the paper's tables ([exhibits.md](exhibits.md)). Views come first below.
+In the lake every table is Parquet under its own name (`data/lake/<table>/`, by firm where it is not made across firms;
+`timeline`, `study` and `study_window` are in the published file alone; `diagnostic.status` is called `diagnostic` and
+exhibits `exhibit_<name>` there). The descriptions are also comments in the file:
+[sql.md](sql.md) begins with the query.
 """
 
 
 def table_dictionary() -> str:
     """docs/tables.md as text."""
     parts = [HEADING]
-    for table in (*TABLES.values(), *DIAGNOSTIC_TABLES.values(), TIMELINE, STUDY, STUDY_WINDOW):
+    for view in VIEWS:
+        parts.append(f"\n## {view.name}\n\n{view.meaning} A view.\n\n| column | meaning |\n| --- | --- |\n")
+        parts += [f"| `{name}` | {_cell(meaning)} |\n" for name, meaning in view.columns.items()]
+    tables = (*TABLES.values(), TIMELINE, STUDY, STUDY_WINDOW, *DIAGNOSTIC_TABLES.values())
+    for table in sorted(tables, key=lambda table: table.schema != "main"):
         kept = "" if table.native else " In the published file a view of the lake."
         kept += "" if table.partitioned else " Made across firms."
         key = ", ".join(f"`{name}`" for name in table.key)
-        parts.append(f"\n## {table.name}\n\n{table.meaning}{kept} Key: {key}.\n")
+        parts.append(f"\n## {table.relation}\n\n{table.meaning}{kept} Key: {key}.\n")
         parts.append("\n| column | type | meaning |\n| --- | --- | --- |\n")
         for column in table.columns:
             kind = f"{column.type}, may be NULL" if column.nullable else column.type
             parts.append(f"| `{column.name}` | {kind} | {_cell(column.meaning)} |\n")
-    for view in VIEWS:
-        parts.append(f"\n## {view.name}\n\n{view.meaning} A view.\n\n| column | meaning |\n| --- | --- |\n")
-        parts += [f"| `{name}` | {_cell(meaning)} |\n" for name, meaning in view.columns.items()]
     return "".join(parts)
 
 
@@ -50,9 +54,9 @@ def exhibit_list() -> str:
         "table of the published file, written by the asset `exhibits`. Those whose models have not run are empty.\n"
         "\n| relation | what | in the paper | note |\n| --- | --- | --- | --- |\n"
     ]
-    for name, exhibit in EXHIBITS.items():
+    for exhibit in EXHIBITS.values():
         cells = map(_cell, (exhibit.table.meaning, exhibit.paper, exhibit.note))
-        parts.append(f"| `{name}` | {' | '.join(cells)} |\n")
+        parts.append(f"| `{exhibit.table.relation}` | {' | '.join(cells)} |\n")
     return "".join(parts)
 
 

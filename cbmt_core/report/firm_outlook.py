@@ -166,9 +166,7 @@ def bridges(story: Story | None, money: Money, ranges: charts.Whiskers) -> dict[
     title, start = f"Forecast by {story.label}", "sales of the last 52 weeks"
     past = "sales of the 52 weeks before"
     return {
-        "forecast": charts.waterfall(
-            f"Forecast by {story.label}", ahead, low, high, money, "sales of the last 52 weeks", ranges
-        ),
+        "forecast": charts.waterfall(title, ahead, low, high, money, start, ranges),
         "when": words.weeks_to(ahead.weeks, ahead.target_last),
         "before": None if before is None else charts.waterfall("Year before", before, low, high, money, past),
         "before_when": "" if before is None else words.weeks_to(before.weeks, before.target_last),

@@ -120,7 +120,7 @@ def _facts(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
 def _difficulty(con: duckdb.DuckDBPyConnection, firm: str) -> tuple[list[tuple[str, str]], str]:
     """How hard the firm looked at the origin, where that could be told; in words where it is among the hard ones."""
     rows = con.execute(
-        "SELECT phe, band FROM predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
+        "SELECT phe, band FROM diagnostic.predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
     ).fetchall()
     told = [("Predicted error of cohort sales", f"{percent(phe, digits=0)}, {band}") for phe, band in rows]
     hard = any(str(band).lower() in ("high", "hard") for _, band in rows)

@@ -2,15 +2,16 @@
 
 from cbmt_core.schema.comparisons import COMPARISON_TABLES
 from cbmt_core.schema.forecasts import MODEL_TABLES
-from cbmt_core.schema.kinds import FIRM, MODEL, OUTCOME, Column, Table, View
+from cbmt_core.schema.kinds import FIRM, MODEL, OUTCOME, SCHEMAS, Column, Table, View
 from cbmt_core.schema.orders import ORDER_TABLES, ORDER_VIEWS, STUDY, STUDY_WINDOW, TIMELINE
 from cbmt_core.schema.planning import PLANNING_TABLES
-from cbmt_core.schema.views import FORECAST_VIEWS
+from cbmt_core.schema.views import ANSWER_VIEWS, FORECAST_VIEWS
 
 __all__ = [
     "FIRM",
     "MODEL",
     "OUTCOME",
+    "SCHEMAS",
     "STUDY",
     "STUDY_WINDOW",
     "TABLES",
@@ -25,5 +26,5 @@ TABLES: dict[str, Table] = {
     table.name: table for table in (*ORDER_TABLES, *MODEL_TABLES, *COMPARISON_TABLES, *PLANNING_TABLES)
 }
 """The tables of the lake."""
-VIEWS: tuple[View, ...] = (*ORDER_VIEWS, *FORECAST_VIEWS)
+VIEWS: tuple[View, ...] = (*ORDER_VIEWS, *FORECAST_VIEWS, *ANSWER_VIEWS)
 """The views of the published file."""

@@ -132,5 +132,6 @@ MODEL_TABLES = (
             Column("firms", "BIGINT", "firms it was learned from"),
         ),
         partitioned=False,
+        schema="diagnostic",
     ),
 )

@@ -18,6 +18,8 @@ from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.publish import publish
 from cbmt_pipeline.work import carry_out
 
+QUALIFIED = "CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END"
+
 
 @pytest.fixture(scope="module")
 def published(tmp_path_factory):
@@ -44,10 +46,10 @@ def test_the_tables_hold_what_was_sold(con):
 
 def test_every_table_has_its_primary_key(con):
     keys = con.execute(
-        "SELECT table_name, constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
+        f"SELECT {QUALIFIED}, constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
     ).fetchall()
-    tables = {name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    declared = {t.name: list(t.key) for t in [*the_plan().tables.values(), TIMELINE, STUDY, STUDY_WINDOW]}
+    tables = {name for (name,) in con.execute(f"SELECT {QUALIFIED} FROM duckdb_tables()").fetchall()}
+    declared = {t.relation: list(t.key) for t in [*the_plan().tables.values(), TIMELINE, STUDY, STUDY_WINDOW]}
     assert dict(keys) == {name: declared[name] for name in tables}
     assert tables >= {*DATA_TABLES, "timeline", "study", "study_window"} - {"transactions"}
     assert not tables & {"transactions", "forecast_cohort_week"}, "the largest are read from the lake"

@@ -17,7 +17,7 @@ from cbmt_core.exhibits import EXHIBITS, exhibits, gather
 from cbmt_core.forecasting import FORECAST_TABLES, forecast_tables, run_models
 from cbmt_core.names import slug_sql
 from cbmt_core.panel import FirmPanel
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, TIMELINE, VIEWS, Table
+from cbmt_core.schema import SCHEMAS, STUDY, STUDY_WINDOW, TABLES, TIMELINE, VIEWS, Table
 from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.timeline import SEASON, Origin, Purpose, Timeline
 
@@ -49,6 +49,8 @@ def publish(
         backtests: number of backtest origins, the newest first.
         results: the tables of the diagnostics.
     """
+    for schema in SCHEMAS:
+        con.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     economy = Economy(firms=len(names), scale=scale, seed=5)
     panels = []
     for name, spec in zip(names, economy.specs(), strict=True):
@@ -165,5 +167,5 @@ def _quarantine(firm: str) -> pd.DataFrame:
 
 def _store(con: duckdb.DuckDBPyConnection, table: Table, frame: pd.DataFrame) -> None:
     con.register("rows", frame.reindex(columns=table.column_names))
-    con.execute(f"CREATE OR REPLACE TABLE {table.name} AS SELECT {table.select()} FROM rows")
+    con.execute(f"CREATE OR REPLACE TABLE {table.relation} AS SELECT {table.select()} FROM rows")
     con.unregister("rows")
