@@ -46,6 +46,8 @@ class FirmData:
     tenure: Floats
     """[group, bin of `tenure_step` weeks] repeat orders per customer and week."""
     tenure_step: int
+    spent: tuple[list[str], Floats, int]
+    """Groups of cohorts; [group, bin] cumulative sales per customer, the first order alone first; weeks of a bin."""
     periods: list[str]
     part_periods: list[int]
     """Places in `periods` of those that are not observed whole."""
@@ -120,6 +122,7 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
         cohorts=cohorts,
         tenure=tenure,
         tenure_step=step,
+        spent=_spent(con, firm, yearly),
         periods=_periods(index[index.isin(observed["week"])], yearly),
         part_periods=_part_periods(index[index.isin(observed["week"])], yearly),
         triangle=_triangle(con, firm, yearly),
@@ -215,6 +218,34 @@ def _tenure(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> tuple[li
     table = (sums["orders"] / sums["size"]).unstack("bin")  # noqa: PD010
     table = table.reindex(columns=range(int(max(table.columns)) + 1))
     return list(table.index), table.to_numpy(dtype=float), step
+
+
+def _spent(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> tuple[list[str], Floats, int]:
+    """Cumulative sales per customer by group, up to the age that every cohort of the group has reached."""
+    step = TENURE_STEPS[0]
+    frame = query(
+        con,
+        f"""
+        SELECT CAST(date_trunc('{"year" if yearly else "quarter"}', cohort) AS DATE) AS acquired_in, tenure,
+            sum(CAST(sales AS DOUBLE)) AS sales, sum(CAST(initial_sales AS DOUBLE)) AS first,
+            sum(cohort_size) AS size, count(*) AS cells
+        FROM cohort_week WHERE firm = ? AND NOT left_censored GROUP BY ALL ORDER BY ALL""",
+        firm,
+    ).astype({"size": float})
+    frame = frame[frame["cells"] == frame.groupby("acquired_in")["cells"].transform("max")]
+    names, curves = [], []
+    for quarter, rows in frame.groupby("acquired_in"):
+        size = float(rows["size"].iloc[0])
+        if size <= 0 or len(rows) <= step:
+            continue
+        total = rows["sales"].to_numpy(dtype=float).cumsum() / size
+        names.append(str(_name(pd.Series([quarter]), yearly).iloc[0]))
+        curves.append([float(rows["first"].iloc[0]) / size, *total[step - 1 :: step]])
+    longest = max(map(len, curves), default=1)
+    table = np.full((len(names), longest), np.nan)
+    for k, curve in enumerate(curves):
+        table[k, : len(curve)] = curve
+    return names, table, step
 
 
 def _triangle(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> pd.DataFrame:

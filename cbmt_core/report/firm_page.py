@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from cbmt_core.report import charts
+from cbmt_core.report import charts, plan_charts
 from cbmt_core.report.cohorted_panel import cohorted_panel
 from cbmt_core.report.firm_data import EARLIER, FirmData, read_firm
 from cbmt_core.report.firm_evidence import read_study, study_context, track_context
@@ -75,6 +75,7 @@ def firm_context(
         "drivers": _drivers(data, money),
         "tenure": charts.tenure_curves(data.cohorts, data.tenure, data.tenure_step) if data.cohorts else None,
         "tenure_names": data.cohorts,
+        "cumulative": plan_charts.value_curves(*data.spent, money) if data.spent[0] else None,
         "tenure_colours": shades(len(data.cohorts)),
         "bridges": bridges(live, money, ranges),
         "track": track_context(track, model, sales, money),

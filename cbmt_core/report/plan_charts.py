@@ -126,9 +126,9 @@ def tornado(title: str, bars: Sequence[Bar], money: Money, step: str) -> Markup:
     """Each driver's effect on sales, lower to the left and higher to the right, the largest first."""
     tall = 34
     canvas = Canvas(HALF, tall * len(bars) + 46, title, f"Change in sales when each driver moves by {step}.",
-                    left=132, right=58, top=8, bottom=30)  # fmt: skip
+                    left=140, right=10, top=8, bottom=30)  # fmt: skip
     reach = max((abs(v) for bar in bars for v in (bar.down, bar.up)), default=1.0) or 1.0
-    x = canvas.x(-1.05 * reach, 1.05 * reach)
+    x = canvas.x(-1.42 * reach, 1.42 * reach)
     _, _, top, bottom = canvas.inner
     for k, bar in enumerate(bars):
         at = top + k * tall + 6
@@ -189,7 +189,7 @@ def spans(
 def value_curves(names: Sequence[str], curves: Floats, step: int, money: Money) -> Markup:
     """Cumulative sales per customer by weeks since the first order: a line a quarter of acquisition."""
     canvas = Canvas(
-        HALF, 300, "Cumulative sales per customer by weeks since the first order",
+        WIDE, 300, "Cumulative sales per customer by weeks since the first order",
         "One line for each quarter of acquisition, dark for early and light for late ones.", bottom=38,
     )  # fmt: skip
     bins = curves.shape[1]

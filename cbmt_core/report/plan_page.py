@@ -137,7 +137,7 @@ def _scenario_row(row: dict[str, Any], planning: Planning, money: Money) -> dict
             "" if base else money.short(row["difference"], plus=True),
             ""
             if base
-            else f"{money.short(row['difference_low'], plus=True)} – {money.short(row['difference_high'], plus=True)}",
+            else f"{money.short(row['difference_low'], plus=True)} to {money.short(row['difference_high'], plus=True)}",
             *(money.short(bridge.get(name), plus=True) for name in names),
             "" if row["plan_probability"] is None else plan_words.chance(row["plan_probability"]),
         ],

@@ -132,7 +132,7 @@ def to_do(
         sure = (
             ""
             if signal.high is None
-            else (" The whole range is a fall." if signal.surely else " The range includes no fall at all.")
+            else (" The whole range is a fall." if signal.surely else " A rise lies within the range too.")
         )
         found.append(f"{what.capitalize()} ({size}{signal.beside}{span}): {look}.{sure}")
     if len(falling) == len(WATCHED):

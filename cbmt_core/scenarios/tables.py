@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import date
 from typing import Any
 
+import duckdb
 import numpy as np
 import pandas as pd
 
 from cbmt_core.compose import DriverDraws
-from cbmt_core.panel import LEFT_CENSORED, FirmPanel
+from cbmt_core.panel import FirmPanel
 from cbmt_core.scenarios.definition import Scenario
 from cbmt_core.scenarios.outcome import Outcome, Past, baseline_of, interval, outcome_of, tornado
 from cbmt_core.scenarios.plan import Plan, probability
 from cbmt_core.scenarios.target import moves_needed
 from cbmt_core.schema import TABLES
-from cbmt_core.timeline import SEASON
+from cbmt_core.timeline import SEASON, WEEK
 
-__all__ = ["PLAN_TABLES", "last_year", "past_of", "scenario_tables"]
+__all__ = ["PLAN_TABLES", "last_year", "past_year", "scenario_tables"]
 
 PLAN_TABLES = ("scenario", "scenario_week", "scenario_bridge", "plan_week", "target")
 
 
-def past_of(panel: FirmPanel) -> Past | None:
-    """The last 52 weeks of a panel, or None where it has fewer."""
-    if panel.n_weeks < SEASON:
-        return None
-    year = slice(panel.n_weeks - SEASON, panel.n_weeks)
-    born = np.flatnonzero((panel.birth != LEFT_CENSORED) & (panel.birth >= year.start))
-    initial = float(np.nansum(panel.size[born] * panel.V[born, panel.birth[born]]))
-    repeat = float(np.nansum(panel.size[:, None] * panel.R[:, year]))
-    return Past(repeat, float(np.nansum(panel.Y[:, year])) - initial, initial)
+def past_year(con: duckdb.DuckDBPyConnection, cohort_week: str, firm: str, origin: date) -> Past | None:
+    """The 52 weeks up to the origin, or None where fewer are observed.
+
+    Args:
+        cohort_week: SQL relation of that table.
+    """
+    ((weeks, orders, repeat, initial),) = con.execute(
+        f"SELECT count(DISTINCT week), CAST(sum(repeat_orders) AS DOUBLE), CAST(sum(repeat_sales) AS DOUBLE), "
+        f"CAST(sum(initial_sales) AS DOUBLE) FROM {cohort_week} WHERE firm = ? AND week <= ? AND week > ?",
+        [firm, origin, origin - SEASON * WEEK],
+    ).fetchall()
+    return Past(orders, repeat, initial) if weeks == SEASON else None
 
 
 def last_year(panel: FirmPanel, horizon: int = SEASON) -> np.ndarray:
@@ -40,22 +45,22 @@ def last_year(panel: FirmPanel, horizon: int = SEASON) -> np.ndarray:
 
 
 def scenario_tables(
-    panel: FirmPanel,
     draws: DriverDraws,
     scenarios: Iterable[Scenario],
     plan: Plan | None = None,
     wanted: float = 0.8,
     keys: Mapping[str, Any] | None = None,
+    past: Past | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Rows of `PLAN_TABLES`: the baseline, the scenarios, the tornado, the plan and what it takes to reach it.
 
     Args:
-        panel: the firm up to the origin.
         draws: of the forecast to plan with.
         wanted: probability with which the plan should be reached.
         keys: firm, model and origin, which stand in every row.
+        past: the 52 weeks before; without them there is no bridge.
     """
-    baseline, past = baseline_of(draws), past_of(panel)
+    baseline = baseline_of(draws)
     named = [("baseline", baseline.outcome), *(("named", outcome_of(baseline, one)) for one in scenarios)]
     every = [*named, *(("tornado", one) for one in tornado(baseline))]
     frames = {"scenario": pd.DataFrame([_summary(kind, one, baseline.outcome, plan) for kind, one in every])}

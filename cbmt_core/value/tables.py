@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from cbmt_core.compose import DriverDraws
@@ -34,6 +36,7 @@ def value_tables(
     terms: ValueTerms,
     spend: pd.Series | None = None,
     keys: Mapping[str, Any] | None = None,
+    first: npt.NDArray[np.float64] | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Rows of `VALUE_TABLES`.
 
@@ -42,6 +45,7 @@ def value_tables(
         draws: of the forecast to plan with.
         spend: acquisition spend by week, where known.
         keys: firm, model and origin, which stand in every row.
+        first: [N] sales of each cohort's first orders.
     """
     cost = (
         pd.DataFrame(columns=COLUMNS)
@@ -56,7 +60,7 @@ def value_tables(
             horizon_weeks=terms.horizon_weeks,
             tail_years=terms.tail_years,
         ),
-        "customer_value": value_by_age(panel, draws.centre, terms),
+        "customer_value": value_by_age(panel, draws.centre, terms, first),
         "acquisition_return": cost,
         "customer_retention": retention(panel),
     }

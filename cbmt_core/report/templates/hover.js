@@ -101,7 +101,7 @@
       return [["at", ...data.series.map((s) => s.name)], ...data.labels.map((l, k) => [data.keys ? data.keys[k] : l, ...data.series.map((s) => s.values[k])])];
     });
   });
-  document.querySelectorAll(".scroll > table").forEach((table) => {
+  document.querySelectorAll(".scroll > table[id]").forEach((table) => {
     const text = (row) => [...row.cells].map((cell) => cell.innerText.replace(/\s+/g, " ").trim());
     offer(table.parentElement, page + " " + (table.id || "table"), () => [...table.rows].map(text));
   });
