@@ -127,8 +127,8 @@ def target(project: Project, firm: str, sales: str, probability: str, first: str
     panel, draws, model, currency, _ = _planned(project, firm)
     outcome = baseline_of(draws).outcome
     console.print(
-        f"{panel.firm}: {outcome.total:,.0f} {currency} are forecast for the {draws.horizon} weeks after {panel.origin} by "
-        f"{model} ({LEVEL} {_span(interval(outcome.totals))})",
+        f"{panel.firm}: {outcome.total:,.0f} {currency} are forecast for the {draws.horizon} weeks after "
+        f"{panel.origin} by {model} ({LEVEL} {_span(interval(outcome.totals))})",
         markup=False,
     )
     console.print(
@@ -168,8 +168,8 @@ def value(project: Project, firm: str) -> None:
         ).df()
     one = parts.iloc[0]
     console.print(
-        f"{name}: {one['horizon_weeks']} weeks after {one['origin']:%Y-%m-%d}, margin {100 * one['margin']:.0f} % of sales, "
-        f"discounted at {100 * one['discount_rate']:.0f} % a year",
+        f"{name}: {one['horizon_weeks']} weeks after {one['origin']:%Y-%m-%d}, "
+        f"margin {100 * one['margin']:.0f} % of sales, discounted at {100 * one['discount_rate']:.0f} % a year",
         markup=False,
     )
     labels = {
