@@ -54,6 +54,9 @@ def read_panel(
     ).df()
     if frame.empty and (known := con.execute(f"SELECT DISTINCT firm FROM {cohort_week}").fetchall()):
         raise UnknownFirm(firm, [name for (name,) in known])
+    if len(frame):
+        # A firm that is late ends with the last week it has delivered.
+        design = design.until(frame["week"].max().date())
     history = None
     if orders is not None:
         mine = f"(SELECT customer, week FROM {orders} WHERE firm = {literal(firm)})"

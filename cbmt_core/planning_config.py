@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from datetime import date
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from cbmt_core.errors import ConfigError
+from cbmt_core.operation import Section
 from cbmt_core.scenarios.definition import BOTH_REPEATS, DRIVERS, Scenario
 from cbmt_core.timeline import HORIZON
 from cbmt_core.value.terms import ValueTerms
@@ -19,8 +20,8 @@ RESERVED = ("baseline",)
 """Names that scenarios of the program itself have."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+class _Section(Section):
+    model_config = ConfigDict(populate_by_name=True)
 
 
 class ScenarioConfig(_Section):

@@ -235,6 +235,8 @@ def status(project: Project) -> None:
     timeline = project.timeline()
     live = project.origins("live")
     console.print(f"weeks {timeline.panel.first} to {timeline.panel.last}")
+    for line in project.deliveries().lines(project.config.delivery):
+        console.print(line, style="yellow", markup=False)
     console.print(f"live origin {live[0].week}" if live else "no live forecast yet: too few weeks")
     console.print(project.why_no_study() or f"study origin {project.study().origin}")
     plan = the_plan()

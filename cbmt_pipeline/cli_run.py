@@ -167,6 +167,8 @@ def _say_weeks(project: Project) -> None:
     console.print(
         f"weeks: {timeline.panel.first} to {timeline.panel.last}, after {timeline.washout_weeks} of washout"
     )
+    for line in project.deliveries().lines(project.config.delivery):
+        console.print(line, style="yellow", markup=False)
     if missing := project.why_no_study():
         console.print(f"no study yet: {missing}")
     else:

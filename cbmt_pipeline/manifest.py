@@ -57,9 +57,13 @@ class Manifest:
         known = [day for day in self.as_of if day <= week.isoformat()]
         return self.as_of[max(known)] if known else ""
 
+    def reaches(self, week: date) -> bool:
+        """Whether the outputs go on through `week`."""
+        return bool(self.as_of) and week.isoformat() <= max(self.as_of)
+
     def covers(self, week: date) -> bool:
         """Whether the outputs begin by `week` and reach through it."""
-        return bool(self.as_of) and min(self.as_of) <= week.isoformat() <= max(self.as_of)
+        return self.reaches(week) and min(self.as_of) <= week.isoformat()
 
 
 @dataclass(frozen=True)

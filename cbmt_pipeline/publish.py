@@ -83,7 +83,7 @@ def _relation(table: Table, project: Project, plan: Plan, lake: Lake) -> str:
             return lake.relation(table, studies[0].week) if studies else table.empty()
         present = f"DATE '{studies[0].week}'" if studies else "NULL"
         where.append(f"(purpose <> 'study' OR origin = {present})")
-    if "live" in purposes and not any(step.by_firm for step in writers):
+    if "live" in purposes and "firm" in table.column_names and not any(step.by_firm for step in writers):
         # Earlier vintages, which are never rewritten, may name firms that are in no source any more.
         firms = ", ".join(literal(unit.name) for unit in project.intake.units())
         where.append(f"firm IN ({firms})")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from models.panels import simulate
+from panels import simulate
 
 from cbmt_core.compose import DriverDraws, RevenueForecast, compose
 from cbmt_core.models.contract import PrimitiveForecast

@@ -21,7 +21,6 @@ from cbmt_core.config import ProjectConfig, SourceConfig
 from cbmt_core.duck import literal, parquet, path_literal
 from cbmt_core.errors import CbmtError, UnreadableSource
 from cbmt_core.names import Unit
-from cbmt_core.timeline import Timeline
 from cbmt_core.transactions.csv_file import rejected_lines
 from cbmt_core.transactions.reader import files_of, judged_rows
 
@@ -223,7 +222,7 @@ class Intake:
         """Changes when the rows do; empty before the first."""
         return self._read_ledger()[1]
 
-    def _index(self) -> str:
+    def index(self) -> str:
         """The relation of (slug, firm, segment, day, rows, filename) over all files of the ledger."""
         paths = [self.folder / f"{e.stem}.index.parquet" for e in self.ledger()]
         return (
@@ -281,7 +280,7 @@ class Intake:
         with duck.connect() as con:
             weeks = con.execute(
                 "SELECT day - CAST(dayofweek(day) AS INTEGER) AS week, min(day), max(day), sum(rows) "
-                f"FROM {self._index()} WHERE day IS NOT NULL GROUP BY week ORDER BY week"
+                f"FROM {self.index()} WHERE day IS NOT NULL GROUP BY week ORDER BY week"
             ).fetchall()
         if not weeks:
             raise CbmtError("no row that was ingested has a readable time; see the quarantine for why")
@@ -292,10 +291,6 @@ class Intake:
         while first and (weeks[first][0] - weeks[first - 1][0]).days <= 7 * STRAY_GAP:
             first -= 1
         return weeks[first][1], weeks[last][2]
-
-    def timeline(self, project: ProjectConfig) -> Timeline:
-        """The weeks of the project, from the span of the data and the dates that are stated."""
-        return project.timeline(*self.span())
 
 
 def _label(file: Path, root: Path) -> str:
@@ -331,7 +326,7 @@ def _units_of(intake: Intake, version: str) -> dict[Unit, str]:
     with duck.connect() as con:
         rows = con.execute(
             f"SELECT slug, any_value(firm), list(DISTINCT filename), "
-            f"list(DISTINCT segment) FILTER (segment IS NOT NULL) FROM {intake._index()} GROUP BY slug"
+            f"list(DISTINCT segment) FILTER (segment IS NOT NULL) FROM {intake.index()} GROUP BY slug"
         ).fetchall()
     found: dict[Unit, str] = {}
     for _, firm, files, segments in rows:
@@ -346,7 +341,7 @@ def _stems_of_firms(intake: Intake, version: str) -> dict[str, frozenset[str]]:
     if not version:
         return {}
     with duck.connect() as con:
-        rows = con.execute(f"SELECT slug, list(DISTINCT filename) FROM {intake._index()} GROUP BY slug")
+        rows = con.execute(f"SELECT slug, list(DISTINCT filename) FROM {intake.index()} GROUP BY slug")
         return {slug: frozenset(map(_stem_of, files)) for slug, files in rows.fetchall()}
 
 
