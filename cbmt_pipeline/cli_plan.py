@@ -17,7 +17,8 @@ from cbmt_pipeline.project import Project
 
 __all__ = ["scenario", "target", "value"]
 
-WIDTH = 108
+WIDTH = 130
+"""Columns of a table: numbers are never cut off, whatever the terminal."""
 LEVEL = "80 % range"
 DRIVERS = {
     "acquisition": "customers acquired",
@@ -176,7 +177,7 @@ def value(project: Project, firm: str) -> None:
         "existing": "customers of today",
         "to_come": "customers to come",
         "total": "together",
-        "tail": f"beyond the horizon ({one['tail_years']} years, an estimate in no total)",
+        "tail": f"{one['tail_years']} years beyond, in no total",
     }
     table = _table("", "customers", f"sales, {currency}", "value", LEVEL, "value per customer")
     for part, label in labels.items():
@@ -285,6 +286,7 @@ def _table(*columns: str) -> Table:
     table = Table(*columns, box=None, pad_edge=False)
     for column in table.columns[1:]:
         column.justify = "right"
+        column.no_wrap = True
     return table
 
 

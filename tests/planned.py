@@ -9,7 +9,7 @@ from cbmt_core.compose import DriverDraws, RevenueForecast, compose
 from cbmt_core.models.contract import PrimitiveForecast
 from cbmt_core.panel import FirmPanel
 
-__all__ = ["drawn", "firm"]
+__all__ = ["drawn", "firm", "forecast_of", "lognormal_draws"]
 
 HORIZON = 52
 
@@ -30,12 +30,15 @@ def forecast_of(panel: FirmPanel, horizon: int = HORIZON) -> RevenueForecast:
 
 
 def drawn(panel: FirmPanel, draws: int = 400, seed: int = 1, horizon: int = HORIZON) -> DriverDraws:
-    """Lognormal paths with a lasting error and weekly noise."""
-    centre = forecast_of(panel, horizon)
+    return lognormal_draws(forecast_of(panel, horizon), draws, seed)
+
+
+def lognormal_draws(centre: RevenueForecast, draws: int = 400, seed: int = 1) -> DriverDraws:
+    """Paths around a forecast with a lasting error and weekly noise."""
     rng = np.random.default_rng(seed)
 
     def paths(lasting: float, weekly: float) -> np.ndarray:
-        whole = lasting * rng.normal(size=(draws, 1)) + weekly * rng.normal(size=(draws, horizon))
+        whole = lasting * rng.normal(size=(draws, 1)) + weekly * rng.normal(size=(draws, len(centre.weeks)))
         return np.exp(whole)
 
     repeat = paths(0.1, 0.05)

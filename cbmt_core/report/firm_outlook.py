@@ -77,7 +77,7 @@ def opening(
         lead += f" Forecasts of other firms have data up to {day(week_end(told.newest))}."
     title = words.headline(story.last_sales, story.sales, money, when)
     year = planning.bands.year()
-    span = plan_words.range_sentence(year, story.last_sales, money)
+    span = plan_words.range_sentence(year, story.last_sales, money, planning.bands.borrowed)
     plan = plan_words.plan_sentence(planning.plan_row, story.weeks, money)
     bridge, before = story.forecast, story.realised
     if bridge is None:
@@ -94,7 +94,7 @@ def opening(
         sources=words.sources(bridge, money),
         year_before=words.year_before(before),
         tiles=tuple(
-            _tile(name, part, bridge, before, money, planning.whiskers()) for part, name in STEPS.items()
+            _tile(name, part, bridge, before, money, planning.whiskers) for part, name in STEPS.items()
         ),
     )
 

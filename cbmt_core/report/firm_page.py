@@ -53,7 +53,7 @@ def firm_context(
     failed = _failed(con, name)
     sales = data.observed["sales"].dropna()
     planning = read_planning(con, live)
-    ranges = planning.whiskers()
+    ranges = planning.whiskers
     difficulty, hard = _difficulty(con, name)
     return {
         "alone": alone,

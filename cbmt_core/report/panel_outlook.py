@@ -214,13 +214,13 @@ def firm_row(firm: Mapping[str, Any], told: Stories, facts: IndexFacts) -> dict[
             (money.short(last), last),
             (money.short(ahead), ahead),
             (percent(change, plus=True), change),
-            (moved or "", ends[0] / last - 1 if ends and last else None),
+            *([(moved or "", ends[0] / last - 1 if ends and last else None)] if facts.ranges else []),
         ],
         "reason": _reason(story, told),
         "sure": [
-            ("" if plan is None else chance(plan), plan),
-            (facts.bands.get(name, ""), HARDNESS.get(facts.bands.get(name, ""))),
-            ("" if error is None else percent(error, digits=0), error),
+            *([("" if plan is None else chance(plan), plan)] if facts.plans else []),
+            *([(facts.bands.get(name, ""), HARDNESS.get(facts.bands.get(name, "")))] if facts.bands else []),
+            *([("" if error is None else percent(error, digits=0), error)] if facts.errors else []),
         ],
         "model": "" if story is None else story.label,
     }

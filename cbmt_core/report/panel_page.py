@@ -35,11 +35,12 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, told: Sto
         "WHERE NOT succeeded GROUP BY ALL ORDER BY firms DESC, purpose, model, reason",
     )
     facts = read_index_facts(con)
+    made = query(con, "SELECT * FROM diagnostic.status WHERE made")
     return {
         "facts": _facts(con, whole),
         "outlook": panel_outlook(whole, told),
         "firms": [firm_row(row, told, facts) for row in records(firms)],
-        "has": _has(facts),
+        "has": _has(facts) | {"diagnostics": bool(len(made))},
         "track": {"bands": BAND_NAMES, "rows": band_rows(panel_track(con), None)},
         "study": study_comparison(con),
         "scatter": _scatter(firms),

@@ -24,8 +24,14 @@ DRIVER_LABELS = {
 }
 
 
-def range_sentence(ends: tuple[float, float] | None, before: float | None, money: Money) -> str:
-    """Between which sales the year will lie with 80 %; empty without a range."""
+def range_sentence(
+    ends: tuple[float, float] | None, before: float | None, money: Money, borrowed: bool = False
+) -> str:
+    """Between which sales the year will lie with 80 %; empty without a range.
+
+    Args:
+        borrowed: whether the range rests on how far forecasts of other data were off.
+    """
     if ends is None or not all(math.isfinite(end) for end in ends):
         return ""
     text = (
@@ -34,6 +40,8 @@ def range_sentence(ends: tuple[float, float] | None, before: float | None, money
     if before is not None and before > 0:
         moves = [percent(100 * (end / before - 1), plus=True) for end in ends]
         text += f" ({moves[0]} to {moves[1]})"
+    if borrowed:
+        text += "; the width is borrowed from other firms' forecasts, not yet learned from these data"
     return text + "."
 
 
@@ -64,7 +72,7 @@ def needed(change: float | None) -> str:
     if change <= -99.95:
         return "reached even without it"
     text = percent(change, plus=True)
-    return f"{text} of its forecast" if change > 0 else f"reached with {text} to spare"
+    return f"{text} against its forecast" if change > 0 else f"reached with {text} to spare"
 
 
 @dataclass(frozen=True)

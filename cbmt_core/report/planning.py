@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -23,24 +24,22 @@ LEVEL = 80
 
 @dataclass(frozen=True, eq=False)
 class Bands:
-    """Ranges of one live forecast: rows of `forecast_band`."""
+    """Ranges of one live forecast."""
 
-    frame: pd.DataFrame
+    held: dict[tuple[str, str, int], pd.DataFrame]
+    """Outcome, period and level -> low and high by first week of the period."""
+    borrowed: bool = False
+    """Whether the ranges were not calibrated on these data."""
 
     def of(self, outcome: str, period: str, level: int = LEVEL) -> pd.DataFrame:
-        """low, high, median and mean by first week of the period."""
-        held = self.frame
-        rows = held[(held["outcome"] == outcome) & (held["period"] == period) & (held["level"] == level)]
-        return rows.sort_values("week").set_index("week")[["low", "high", "median", "mean"]]
+        """low and high by first week of the period; empty where there are none."""
+        none = pd.DataFrame({"low": [], "high": []}, index=pd.DatetimeIndex([]), dtype=float)
+        return self.held.get((outcome, period, level), none)
 
     def year(self, outcome: str = "sales", level: int = LEVEL) -> tuple[float, float] | None:
         """Low and high of the whole forecast, or None."""
         rows = self.of(outcome, "year", level)
         return None if rows.empty else (float(rows["low"].iloc[0]), float(rows["high"].iloc[0]))
-
-    @property
-    def empty(self) -> bool:
-        return self.frame.empty
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +71,7 @@ class Planning:
         names = ("weeks", "sales", "forecast", "probability", "wanted")
         return {name: float(row[name]) for name in names}
 
+    @cached_property
     def whiskers(self) -> dict[str, tuple[float, float]]:
         """Range of the change and of each source, as the bridge's bars show it."""
         found = {}
@@ -83,8 +83,21 @@ class Planning:
 
 
 def read_bands(con: duckdb.DuckDBPyConnection, story: Story | None) -> Bands:
-    """The ranges of a live forecast; empty where it has none."""
-    return Bands(_rows(con, "forecast_band", story, "AND purpose = 'live'"))
+    """The ranges of a live forecast that a page shows; none where it has none."""
+    shown = (
+        "AND purpose = 'live' AND (period IN ('quarter', 'year') OR (period = 'week' AND outcome = 'sales'))"
+    )
+    frame = _rows(con, "forecast_band", story, shown)
+    if frame.empty:
+        return Bands({})
+    groups = frame.sort_values("week").groupby(["outcome", "period", "level"])
+    return Bands(
+        {
+            (str(outcome), str(period), int(str(level))): rows.set_index("week")[["low", "high"]]
+            for (outcome, period, level), rows in groups
+        },
+        borrowed=bool((frame["source"] == "borrowed").any()),
+    )
 
 
 def read_planning(con: duckdb.DuckDBPyConnection, story: Story | None) -> Planning:

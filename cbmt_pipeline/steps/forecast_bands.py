@@ -86,7 +86,7 @@ STEP = Step(
     ),
     code=("cbmt_core.bands", "cbmt_core.compose", "cbmt_core.uncertainty"),
     purposes=("live", "backtest"),
-    batch=25,
+    batch=20,
     options=("seed",),
     settings=_settings,
     serves=_serves,

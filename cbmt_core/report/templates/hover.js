@@ -107,7 +107,9 @@
   });
   // A shadow says that a table goes on to the right.
   const cue = (one) => one.classList.toggle("more", one.scrollWidth - one.clientWidth - one.scrollLeft > 4);
-  document.querySelectorAll(".scroll").forEach((one) => {
+  // Charts over time that are wider than the screen begin at their end: the forecast.
+  document.querySelectorAll("figure.wide, #layers").forEach((one) => { one.scrollLeft = one.scrollWidth; });
+  document.querySelectorAll(".scroll, figure.wide, #layers, #tenure, #triangle").forEach((one) => {
     one.addEventListener("scroll", () => cue(one));
     cue(one);
     addEventListener("resize", () => cue(one));
@@ -133,9 +135,9 @@
     const cells = list[mark.dataset.row].cells;
     mark.addEventListener("pointermove", (event) => {
       heading(cells[0].textContent);
-      row("Customers", cells[2].textContent);
-      row("Sales", cells[3].textContent);
-      row(cells[4].textContent, "");
+      row("Last 52 weeks", cells[2].textContent);
+      row("Next 52 weeks", cells[3].textContent);
+      row("Change", cells[4].textContent);
       place(event.clientX, event.clientY);
     });
     mark.addEventListener("pointerleave", () => { box.hidden = true; });
