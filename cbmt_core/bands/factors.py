@@ -21,13 +21,14 @@ FULL_FIRMS, LEAST_FIRMS = 40, 10
 """Firms from which on factors are their own; below the second number the shipped ones serve alone."""
 REFERENCE_WEEKS, HISTORY_POWER, HISTORY_RANGE = 104, 0.7, (52, 156)
 """A model's own distribution does not know how little a short history says of cohorts and seasons."""
-LASTING_GRID = np.exp(np.linspace(np.log(0.4), np.log(3.0), 61))
-WEEKLY_GRID = np.exp(np.linspace(np.log(0.6), np.log(1.7), 41))
+LASTING_GRID = np.exp(np.linspace(np.log(0.4), np.log(3.0), 25))
+WEEKLY_GRID = np.exp(np.linspace(np.log(0.6), np.log(1.7), 13))
 MEAN_WEEKS = (26, 39, 52)
 """Weeks ahead over which mean errors teach the lasting factor."""
 WEEKLY_STRIDE = 3
 """Every third week's error teaches the weekly factor: neighbours say much the same."""
-ROUNDS = 3
+DIGITS = 12
+"""Decimals kept of scores, so that the order of firms in a sum decides nothing."""
 ADAPTING_RATE, ADAPTING_RANGE = 0.1, (0.7, 1.6)
 """Of the firm's own multiplier: how far one quarter moves its log, and its limits."""
 QUARTER = 13
@@ -98,40 +99,35 @@ def _learned(errors: pd.DataFrame, firms: list[str]) -> dict[str, BandFactors]:
     """Factors that leave the firm itself out."""
     means = errors[errors["horizon"].isin(MEAN_WEEKS)]
     weeks = errors[errors["horizon"] % WEEKLY_STRIDE == 1]
-    made: dict[str, list[tuple[float, float]]] = {firm: [] for firm in firms}
+    best = []
     for driver in DRIVERS:
-        lasting, weekly = np.ones(len(firms)), np.ones(len(firms))
-        for _ in range(ROUNDS):
-            if len(means):
-                lasting = _best(means, firms, driver, "_mean", LASTING_GRID, np.median(weekly))
-            weekly = _best(weeks, firms, driver, "", WEEKLY_GRID, np.median(lasting))
-        for firm, pair in zip(firms, zip(lasting, weekly, strict=True), strict=True):
-            made[firm].append(pair)
-    return {firm: BandFactors(*np.array(pairs).T) for firm, pairs in made.items()}
+        scores = _scores(weeks, firms, driver, "")
+        if len(means):
+            scores += _scores(means, firms, driver, "_mean")
+        others = np.round(scores.sum(axis=0) - scores, DIGITS).reshape(len(firms), -1)
+        best.append(np.unravel_index(others.argmin(axis=1), scores.shape[1:]))
+    lasting = np.stack([LASTING_GRID[k] for k, _ in best], axis=1)
+    weekly = np.stack([WEEKLY_GRID[k] for _, k in best], axis=1)
+    return {firm: BandFactors(lasting[k], weekly[k]) for k, firm in enumerate(firms)}
 
 
-def _best(
-    rows: pd.DataFrame, firms: list[str], driver: str, of: str, grid: Floats, other: np.floating
-) -> Floats:
-    """[firms] the factor with the least mean CRPS over all other firms.
+def _scores(rows: pd.DataFrame, firms: list[str], driver: str, of: str) -> Floats:
+    """[firms, lasting factors, weekly factors] CRPS in units of the model's own spread, as a share of all rows.
 
     Args:
-        of: "_mean" for mean errors, where the lasting factor is sought, "" for single weeks and the weekly one.
-        grid: factors to try.
-        other: the factor that is not sought.
+        of: "_mean" for mean errors up to a week, "" for single weeks.
     """
     error, lasting, weekly, count = _columns(rows, driver, of)
     known = np.isfinite(error) & (lasting > 0)
     error, lasting, weekly, count = (x[known] for x in (error, lasting, weekly, count))
     place = np.searchsorted(firms, rows["firm"].to_numpy(str)[known])
-    usual = np.sqrt(lasting**2 + weekly**2 + count)
-    scores = np.empty((len(firms), len(grid)))
-    for k, factor in enumerate(grid):
-        both = (factor, other) if of else (other, factor)
-        sd = np.sqrt((both[0] * lasting) ** 2 + (both[1] * weekly) ** 2 + count)
-        scores[:, k] = np.bincount(place, _crps(sd, error) / usual, len(firms))
-    others = scores.sum(axis=0) - scores
-    return np.asarray(grid[np.argmin(np.round(others, 9), axis=1)])
+    usual = np.sqrt(lasting**2 + weekly**2 + count) * max(len(error), 1)
+    found = np.empty((len(firms), len(LASTING_GRID), len(WEEKLY_GRID)))
+    for i, stays in enumerate(LASTING_GRID):
+        for j, comes in enumerate(WEEKLY_GRID):
+            sd = np.sqrt((stays * lasting) ** 2 + (comes * weekly) ** 2 + count)
+            found[:, i, j] = np.bincount(place, _crps(sd, error) / usual, len(firms))
+    return found
 
 
 def _columns(rows: pd.DataFrame, driver: str, of: str) -> tuple[Floats, Floats, Floats, Floats]:
