@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -115,7 +116,12 @@ def band_tables(
             continue
         draws, source = drawn
         composed = compose_draws(draws)
-        keys = {"firm": firm.panel.firm, "model": model, "origin": origin.week, "purpose": origin.purpose}
+        keys: dict[str, Any] = {
+            "firm": firm.panel.firm,
+            "model": model,
+            "origin": origin.week,
+            "purpose": origin.purpose,
+        }
         ranges = bands(composed, float(firm.panel.size.sum()), firm.baseline, every_period=live)
         found["forecast_band"].append(ranges.assign(**keys, source=source))
         if model in keep_draws:

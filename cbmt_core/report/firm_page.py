@@ -16,6 +16,7 @@ from cbmt_core.report.cohorted_panel import cohorted_panel
 from cbmt_core.report.firm_data import EARLIER, FirmData, read_firm
 from cbmt_core.report.firm_evidence import read_study, study_context, track_context
 from cbmt_core.report.firm_outlook import bridges, model_words, months, opening, quarters
+from cbmt_core.report.freshness import firm_note
 from cbmt_core.report.numbers import Money, count, day, month, percent, value, week_end
 from cbmt_core.report.plan_page import fan_context, scenario_context, value_context
 from cbmt_core.report.planning import read_planning
@@ -58,6 +59,7 @@ def firm_context(
     return {
         "alone": alone,
         "firm": firm,
+        "state_note": firm_note(con, name),
         "facts": [*_facts(firm, money), *difficulty],
         "story": opening(data, told, live, failed.get("live", []), money, planning, hard),
         "model": model_words(live, track, test),

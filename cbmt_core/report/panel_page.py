@@ -11,6 +11,7 @@ import pandas as pd
 
 from cbmt_core.report import panel_charts as charts
 from cbmt_core.report.firm_evidence import BAND_NAMES, band_rows
+from cbmt_core.report.freshness import freshness
 from cbmt_core.report.numbers import Money, count, month, short, value, week_end
 from cbmt_core.report.panel_outlook import IndexFacts, firm_row, panel_outlook, read_index_facts
 from cbmt_core.report.panel_study import study_comparison
@@ -38,6 +39,7 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, told: Sto
     made = query(con, "SELECT * FROM diagnostic.status WHERE made")
     return {
         "facts": _facts(con, whole),
+        "fresh": freshness(con),
         "outlook": panel_outlook(whole, told),
         "firms": [firm_row(row, told, facts) for row in records(firms)],
         "has": _has(facts) | {"diagnostics": bool(len(made))},

@@ -23,7 +23,17 @@ from cbmt_core.panel import FirmPanel
 from cbmt_core.scenarios import Scenario
 from cbmt_core.scenarios.plan import spread_year
 from cbmt_core.scenarios.tables import PLAN_TABLES, last_year, past_year, scenario_tables
-from cbmt_core.schema import SCHEMAS, STUDY, STUDY_WINDOW, TABLES, TIMELINE, VIEWS, Table
+from cbmt_core.schema import (
+    FIRM_STATE,
+    SCHEMAS,
+    SNAPSHOT,
+    STUDY,
+    STUDY_WINDOW,
+    TABLES,
+    TIMELINE,
+    VIEWS,
+    Table,
+)
 from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.timeline import SEASON, Origin, Purpose, Timeline
 from cbmt_core.value import ValueTerms, first_sales
@@ -116,6 +126,8 @@ def publish(
         _store(con, EXHIBITS[name].table, frame)
     windows = [(n, w.first, w.last, len(w)) for n, w in (("holdout", design.holdout),)]
     _store(con, STUDY, pd.DataFrame([asdict(design)]))
+    for table in (SNAPSHOT, FIRM_STATE):
+        _store(con, table, pd.DataFrame(columns=table.column_names))
     dates = {field.name: getattr(design, field.name) for field in fields(Timeline)}
     _store(con, TIMELINE, pd.DataFrame([dates]))
     _store(con, STUDY_WINDOW, pd.DataFrame(windows, columns=STUDY_WINDOW.column_names))

@@ -98,7 +98,7 @@ class FittedPaths:
             seen = full[:, :T, :, :T].reshape(D * T, D * T)
             seen.diagonal().add_((white[:, None] ** 2 + torch.from_numpy(self.noise)).reshape(D * T))
             explained = between @ torch.cholesky_solve(between.T, torch.linalg.cholesky(seen))
-            posterior = torch.block_diag(*ahead) - explained
+            posterior = torch.block_diag(*ahead) - explained  # type: ignore[no-untyped-call]
             posterior.diagonal().add_(JITTER)
         return DriverUncertainty(covariance=posterior.numpy(), white=white.numpy().copy())
 
