@@ -2,6 +2,7 @@
 
 from datetime import date
 
+import duckdb
 import numpy as np
 import pytest
 from planned import drawn, firm
@@ -10,6 +11,7 @@ from cbmt_core.compose import compose_draws
 from cbmt_core.errors import ConfigError
 from cbmt_core.scenarios import Scenario, apply, moves_needed, probability, weekly_plan
 from cbmt_core.scenarios.plan import spread_year
+from cbmt_core.scenarios.plan_file import read_plan
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +93,23 @@ def test_a_plan_for_the_year_keeps_its_total():
     plan = spread_year(900.0, np.array([1.0, 2.0, np.nan, 3.0]), "last year")
     assert plan.sales == pytest.approx([150, 300, 0, 450])
     assert spread_year(8.0, np.zeros(4), "nothing").sales == pytest.approx([2, 2, 2, 2])
+
+
+def test_a_plan_file_is_read(tmp_path):
+    file = tmp_path / "plan.csv"
+    file.write_text("month,sales,firm\n2020-06,120,a\n2020-07-01,130,a\n2020-06,9,b\n")
+    con = duckdb.connect()
+    assert read_plan(con, file, "a", 2) == {date(2020, 6, 1): 120.0, date(2020, 7, 1): 130.0}
+    for text, told in (
+        ("month,amount\n2020-06,1\n", "no column sales"),
+        ("month,sales\nJune,1\n", "month 'June'"),
+        ("month,sales\n2020-06,1\n2020-06,2\n", "two rows for 2020-06"),
+    ):
+        file.write_text(text)
+        with pytest.raises(ConfigError, match=told):
+            read_plan(con, file, "a")
+    file.write_text("month,sales\n2020-06,1\n")
+    with pytest.raises(ConfigError, match="needs a column firm"):
+        read_plan(con, file, "a", 2)
+    with pytest.raises(ConfigError, match="no file"):
+        read_plan(con, tmp_path / "none.csv", "a")
