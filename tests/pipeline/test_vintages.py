@@ -164,7 +164,8 @@ def test_nothing_after_an_origin_reaches_a_forecast_made_there(
             and path.split("/origin=")[1][:10] <= cut.isoformat()
             and path.split("/")[0]
             in ("forecast_week", "forecast_cohort_week", "model_fit", "path_prior", "forecast_choice",
-                "forecast_spread", "band_factor", "error_path", "forecast_band", "comovement_measure", "difficulty_feature", "firm_history")
+                "forecast_spread", "band_factor", "error_path", "forecast_band",
+                "comovement_measure", "difficulty_feature", "firm_history")
         }  # fmt: skip
 
     assert {path.split("/")[0] for path in seen(project)} >= {
