@@ -109,7 +109,7 @@ def test_the_commands_answer(demo: Project) -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["scenario", FIRM], "state a change"),
+        (["scenario", FIRM], "state at least one change"),
         (["scenario", FIRM, "--aov", "3"], "write -10%"),
         (["scenario", FIRM, "--aov", "+3%", "--from", "2031-01"], "changes no week of the forecast"),
         (["scenario", "Keldevar Clothng", "--aov", "+3%"], "did you mean Keldevar Clothing"),
