@@ -45,7 +45,9 @@ def test_the_graph_is_the_one_written_here() -> None:
         "band_factors": ["backtest_forecasts"],
         "forecast_bands": ["backtest_forecasts", "band_factors", "forecast_choice", "live_forecasts"],
         "band_coverage": ["forecast_bands"],
-        "warehouse": ["band_coverage", "exhibits"],
+        "scenarios": ["forecast_bands"],
+        "customer_value": ["forecast_bands"],
+        "warehouse": ["band_coverage", "customer_value", "exhibits", "scenarios"],
         "report": ["warehouse"],
     }
 
