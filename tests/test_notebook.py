@@ -220,6 +220,42 @@ def test_a_firm_without_a_usable_week_says_so(orders: pd.DataFrame) -> None:
     assert list(panels) == [orders["firm"].iloc[0]]
 
 
+def test_scenarios_change_the_drivers_and_nothing_else(panel: cbmt.Panel) -> None:
+    forecast = panel.forecast("cohort_glm")
+    sales, same = forecast.revenue.S, forecast.scenario(acquisition=0.0, aov="x1").revenue
+    for name in "ARVYS":
+        np.testing.assert_array_equal(getattr(same, name), getattr(forecast.revenue, name))
+    np.testing.assert_allclose(forecast.scenario(aov=0.03).revenue.S, 1.03 * sales)
+    fewer = forecast.scenario(acquisition=-0.1, first="2020-06")
+    factor = np.where(forecast.revenue.weeks < np.datetime64("2020-06-01"), 1.0, 0.9)
+    np.testing.assert_allclose(fewer.revenue.A, factor * forecast.revenue.A)
+    known = panel.n_cohorts
+    np.testing.assert_array_equal(fewer.revenue.Y[:known], forecast.revenue.Y[:known])
+    assert "scenario: acquisition -10% from 2020-06-01" in repr(fewer)
+    bridge = fewer.bridge()["sales"]
+    assert bridge["next_year"] == pytest.approx(fewer.revenue.S.sum())
+    assert bridge["order_volume"] == pytest.approx(forecast.bridge()["sales"]["order_volume"])
+    with pytest.raises(ConfigError, match="no driver is called 'aquisition'"):
+        forecast.scenario(aquisition=0.1)
+    with pytest.raises(cbmt.CbmtError, match="cohort_glm has no distribution of its own"):
+        forecast.bands()
+
+
+@pytest.mark.slow
+def test_bands_lie_around_the_forecast_and_follow_its_scenario(panel: cbmt.Panel) -> None:
+    forecast = panel.forecast("cbmt_plus", weeks=26)
+    bands = forecast.bands(draws=200).set_index(["outcome", "period", "level"]).sort_index()
+    whole = bands.loc[("sales", "horizon")]
+    assert (whole["low"].diff().dropna() < 0).all(), "wider at higher levels"
+    assert whole["low"].iloc[0] < forecast.revenue.S.sum() < whole["high"].iloc[0]
+    dearer = (
+        forecast.scenario(aov=0.5).bands(draws=200).set_index(["outcome", "period", "level"]).sort_index()
+    )
+    columns = ["low", "high", "mean"]
+    np.testing.assert_allclose(dearer.loc[("sales", "horizon"), columns], 1.5 * whole[columns])
+    assert forecast.draws(20).acquired.shape == (20, 26)
+
+
 CHEAP = """
 import sys, cbmt_core
 heavy = {"numpy", "pandas", "duckdb", "torch", "matplotlib", "pyarrow", "scipy"} & set(sys.modules)

@@ -26,6 +26,9 @@ from cbmt_core.timeline import SEASON
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from cbmt_core.compose import DriverDraws
+    from cbmt_core.scenarios import Scenario
+
 __all__ = ["Forecast", "NoBridge", "make_forecast"]
 
 PERIODS = ("week", "month", "quarter")
@@ -49,6 +52,8 @@ class Forecast:
     record: FitRecord
     """Estimates, and what was worked around."""
     seed: int
+    scenarios: tuple[Scenario, ...] = ()
+    """What was changed; nothing for the forecast itself."""
 
     @property
     def origin(self) -> date:
@@ -69,6 +74,7 @@ class Forecast:
         before = self.panel.S[-SEASON:][:weeks]
         if self.panel.n_weeks >= SEASON and weeks <= SEASON and before.sum() > 0:
             text += f" ({100 * (sales / before.sum() - 1):+.1f} % on the same weeks a year before)"
+        text += "".join(f"; scenario: {one.told}" for one in self.scenarios)
         return text + (f"; {self.note}" if self.note else "")
 
     def to_frame(self, by: str = "week") -> pd.DataFrame:
@@ -146,6 +152,54 @@ class Forecast:
         frame = pd.DataFrame({"sales": sales}, index=["last_year", *sources, "next_year"])
         frame["points"] = 100 * frame["sales"] / row["baseline_sales"]
         return frame
+
+    def draws(self, draws: int = 500) -> DriverDraws:
+        """Joint paths of the drivers around the forecast, for models with a distribution of their own (cbmt_plus).
+
+        `cbmt_core.compose.compose_draws` composes their sales.
+        """
+        from cbmt_core.notebook.whatif import joint_draws
+
+        return joint_draws(self, draws)
+
+    def bands(self, draws: int = 500) -> pd.DataFrame:
+        """Ranges that hold the outcome with a probability of `level` percent, all of them quantiles of the same draws.
+
+        One row an `outcome` (sales, orders, acquired, ...), `period` (week, to_date, quarter, year) and `level`, with
+        `low`, `high`, `median` and `mean`. Means add up over weeks, quantiles do not.
+        """
+        from cbmt_core.notebook.whatif import ranges
+
+        return ranges(self, draws)
+
+    def scenario(
+        self,
+        *,
+        first: str | date | None = None,
+        last: str | date | None = None,
+        ramp: int = 0,
+        **drivers: float | str,
+    ) -> Forecast:
+        """The forecast with drivers changed; nothing changed gives the same numbers. New cohorts follow.
+
+        Args:
+            first: day or month ("2020-06") from which the changes hold; the first week unless stated.
+            last: where they end; with the forecast unless stated.
+            ramp: weeks over which they grow.
+            drivers: `acquisition`, `aov`, `repeat_existing`, `repeat_new` or `repeat` (both), each as a share (-0.1)
+                or as text ("-10% from 2020-06", "x1.2", "=120").
+
+        >>> import cbmt_core as cbmt
+        >>> forecast = cbmt.panel_from_orders(cbmt.example_orders()).forecast("cohort_glm")
+        >>> fewer = forecast.scenario(acquisition=-0.1)
+        >>> bool((fewer.revenue.A == 0.9 * forecast.revenue.A).all())
+        True
+        >>> bool((forecast.scenario(aov=0).revenue.S == forecast.revenue.S).all())
+        True
+        """
+        from cbmt_core.notebook.whatif import changed
+
+        return changed(self, first, last, ramp, drivers)
 
     def score(self, panel: Panel) -> pd.DataFrame:
         """Errors against a panel that goes on after the forecast's origin: SMAPE and MASE by outcome and horizon.
