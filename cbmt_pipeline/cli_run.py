@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
 from cbmt_core.config import PROFILE_NAMES
 from cbmt_core.errors import CbmtError
 from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit, UnknownFirm
 from cbmt_core.timeline import PURPOSES, Purpose
+from cbmt_pipeline.cli_summary import print_summary
 from cbmt_pipeline.manifest import digest_of
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
 from cbmt_pipeline.progress import Bar, console, listen
@@ -78,6 +78,12 @@ def read_new_files(project: Project) -> None:
 )
 @click.option("--no-networks", is_flag=True, help="Leave out the networks: seconds a firm, not minutes.")
 @click.option("--live-only", is_flag=True, help="Only the year ahead: no backtests, no study.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Keep a line for every step, and say which diagnostics there are not.",
+)
 @click.option("--timings", is_flag=True, help="Say at the end how many seconds each step took.")
 @click.option(
     "--all", "everything", is_flag=True, help="Make every firm anew, also those that are up to date."
@@ -91,6 +97,7 @@ def run(
     profile: str | None,
     no_networks: bool,
     live_only: bool,
+    verbose: bool,
     timings: bool,
     everything: bool,
 ) -> None:
@@ -131,6 +138,7 @@ def run(
         profile=profile,
         everything=everything,
         without=NETWORK_STEPS if no_networks else (),
+        verbose=verbose,
     )
     with job:
         for purposes in PASSES[:1] if live_only else PASSES:
@@ -146,7 +154,7 @@ def run(
         # A run that has something to do does this before it begins.
         fail_orphaned_runs(project)
         console.print("everything is up to date" + (" for " + ", ".join(only) if only else ""))
-    _print_made(project, time.monotonic() - started, bool(job.runs))
+    print_summary(project, time.monotonic() - started, bool(job.runs), verbose)
     if job.failures or intake_error:
         sys.exit(1)
 
@@ -195,6 +203,7 @@ class Job:
     profile: str | None = None
     everything: bool = False
     without: tuple[str, ...] = ()
+    verbose: bool = False
     runs: int = 0
     failures: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -224,7 +233,8 @@ class Job:
                 slugs = list(dict.fromkeys(task.unit.slug for task in tasks if task.unit))
                 outcomes = self._firms(step, slugs, self._config(step, tasks))
             else:
-                outcomes = [_across_firms(_title(step), self.project, step, self._config(step, tasks))]
+                config = self._config(step, tasks)
+                outcomes = [_across_firms(_title(step), self.project, step, config, keep=self.verbose)]
             self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.monotonic() - started
             self._note(step, outcomes)
 
@@ -260,7 +270,7 @@ class Job:
 
         if self._pool is None:
             self._pool = Workers(self.workers)
-        with Bar(_title(step), len(slugs)) as bar:
+        with Bar(_title(step), len(slugs), keep=self.verbose) as bar:
             return run_firms(
                 self.project,
                 list(step.asset_needs),
@@ -289,11 +299,13 @@ def _title(step: Step) -> str:
     return step.name.replace("_", " ")
 
 
-def _across_firms(title: str, project: Project, step: Step, config: dict[str, Any]) -> RunOutcome:
+def _across_firms(
+    title: str, project: Project, step: Step, config: dict[str, Any], *, keep: bool = True
+) -> RunOutcome:
     """Materialise an asset that is not partitioned behind a bar."""
     from cbmt_pipeline.runner import run_assets
 
-    with Bar(title, 1) as bar:
+    with Bar(title, 1, keep=keep) as bar:
         listen(bar.hear)
         try:
             outcome = run_assets(project, [step.name], config)
@@ -301,55 +313,3 @@ def _across_firms(title: str, project: Project, step: Step, config: dict[str, An
         finally:
             listen(None)
     return outcome
-
-
-def _print_made(project: Project, seconds: float, changed: bool) -> None:
-    import duckdb
-
-    with duckdb.connect(str(project.warehouse), read_only=True) as con:
-        errors = con.execute(
-            "SELECT model, firms, mean, median, average_rank, reference FROM accuracy_summary WHERE metric = 'smape' "
-            "AND outcome = 'total_sales' AND horizon = 'full' AND industry = '(all)' ORDER BY mean"
-        ).fetchall()
-        ((forecast_firms,),) = con.execute(
-            "SELECT count(DISTINCT firm) FROM accuracy JOIN firm USING (firm) WHERE segment IS NULL"
-        ).fetchall()
-        lacking = con.execute("SELECT diagnostic, note FROM diagnostic.status WHERE NOT made").fetchall()
-        failed = con.execute(
-            "SELECT model, purpose, count(*), min_by(firm, firm), min_by(reason, firm) FROM model_fit "
-            "WHERE NOT succeeded GROUP BY model, purpose ORDER BY ALL"
-        ).fetchall()
-        ahead = con.execute("SELECT count(DISTINCT firm), min(week), max(week) + 6 FROM forecast").fetchall()[
-            0
-        ]
-    if changed and errors:
-        table = Table(
-            "model", "firms", "mean", "median", "rank", title="study: holdout error of total sales, SMAPE"
-        )
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for model, firms, mean, median, rank, _ in errors:
-            place = "" if rank is None else f"{rank:.1f}"
-            table.add_row(model, str(firms), f"{mean:.2f}", f"{median:.2f}", place)
-        console.print(table)
-        _, compared, *_, reference = errors[0]
-        if compared < forecast_firms:
-            console.print(
-                f"compared on the {compared:,} of {forecast_firms:,} firms that have a forecast by {reference}; "
-                "run it for the others too"
-            )
-    if changed:
-        for model, purpose, count, firm, reason in failed:
-            others = f" and {count - 1:,} more (see model_fit)" if count > 1 else ""
-            console.print(f"{model} ({purpose}) failed for {firm}{others}: {reason}", markup=False)
-        for diagnostic, note in lacking:
-            console.print(f"no {diagnostic.replace('_', ' ')}: {note}")
-    if ahead[0]:
-        console.print(
-            f"\n{ahead[0]:,} {'firm has' if ahead[0] == 1 else 'firms have'} a live forecast, from {ahead[1]} to "
-            f"{ahead[2]}: cbmt forecast FIRM"
-        )
-    console.print(f"{'made' if changed else 'checked'} in {seconds:.0f} s")
-    console.print(f"  DuckDB file  {project.warehouse}   (open it read-only: duckdb -readonly)")
-    console.print(f"  report       {project.report}   (open it in a browser)")
-    console.print("  UI           cbmt ui, then http://127.0.0.1:3000")

@@ -13,7 +13,7 @@ from cbmt_core import atomic, duck
 from cbmt_core.duck import literal
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
-from cbmt_core.schema import SCHEMAS, STUDY, STUDY_WINDOW, TIMELINE, VIEWS, Table
+from cbmt_core.schema import FILE_TABLES, SCHEMAS, VIEWS, Table
 from cbmt_pipeline.plan import Plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.publish import READABLE_SINCE, create, create_views, retrying
@@ -51,7 +51,7 @@ def export(
     Returns:
         The number of rows of each table.
     """
-    tables = (*plan.tables.values(), TIMELINE, STUDY, STUDY_WINDOW)
+    tables = (*plan.tables.values(), *FILE_TABLES)
     with duck.connect(project.spill) as con:
         con.execute(f"ATTACH {literal(str(project.warehouse))} AS published (READ_ONLY)")
         _check(con, tables, project)

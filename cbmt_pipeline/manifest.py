@@ -50,7 +50,8 @@ class Manifest:
     @property
     def digest(self) -> str:
         """Changes when the content of the outputs does; for steps that write no files, when their inputs do."""
-        return digest_of(self.files or [self.version, self.inputs])
+        made = self.files or [self.version, self.inputs]
+        return digest_of([made, self.rejected] if self.rejected else made)
 
     def up_to(self, week: date) -> str:
         """Digest of what was known at the end of `week`; empty where nothing was."""

@@ -276,7 +276,7 @@ class State:
         """Digest of what `other` made at `at`, as far as `step` at `origin` sees it."""
 
         def seen(manifest: Manifest | None) -> str:
-            if manifest is None:
+            if manifest is None or (origin and manifest.rejected and not manifest.as_of):
                 return ""
             if origin and manifest.as_of:
                 return manifest.up_to(origin.target.last if step.sees_target else origin.week)

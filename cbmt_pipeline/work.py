@@ -259,9 +259,7 @@ def _store(
     )
     if made.rejected:
         # What is made from the last good outputs stays as it is.
-        earlier = work.state.manifest(step, origin, unit)
-        if earlier is None:
-            return manifest, rows
+        earlier = work.state.manifest(step, origin, unit) or manifest
         manifest = replace(earlier, files={**earlier.files, **files}, rejected=made.rejected)
     project.manifests.write(part, week, unit, manifest)
     return manifest, rows

@@ -6,7 +6,7 @@ import sys
 
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.exhibits import EXHIBITS
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, TIMELINE, VIEWS
+from cbmt_core.schema import FILE_TABLES, TABLES, VIEWS
 
 __all__ = ["exhibit_list", "table_dictionary"]
 
@@ -17,7 +17,8 @@ Made by `make docs` from `cbmt_core/schema/` and `cbmt_core/diagnostics/tables.p
 The published `data/cbmt.duckdb` holds them in three schemas: `main` is what analysts ask for, `diagnostic` what models
 learned and how they compare, `exhibit` the paper's tables ([exhibits.md](exhibits.md)). Views come first below.
 In the lake every table is Parquet under its own name (`data/lake/<table>/`, by firm where it is not made across firms;
-`timeline`, `study` and `study_window` are in the published file alone; `diagnostic.status` is called `diagnostic` and
+`snapshot`, `firm_state`, `timeline`, `study` and `study_window` are in the published file alone;
+`diagnostic.status` is called `diagnostic` and
 exhibits `exhibit_<name>` there). The descriptions are also comments in the file:
 [sql.md](sql.md) begins with the query.
 """
@@ -29,7 +30,7 @@ def table_dictionary() -> str:
     for view in VIEWS:
         parts.append(f"\n## {view.name}\n\n{view.meaning} A view.\n\n| column | meaning |\n| --- | --- |\n")
         parts += [f"| `{name}` | {_cell(meaning)} |\n" for name, meaning in view.columns.items()]
-    tables = (*TABLES.values(), TIMELINE, STUDY, STUDY_WINDOW, *DIAGNOSTIC_TABLES.values())
+    tables = (*TABLES.values(), *FILE_TABLES, *DIAGNOSTIC_TABLES.values())
     for table in sorted(tables, key=lambda table: table.schema != "main"):
         kept = "" if table.native else " In the published file a view of the lake."
         kept += "" if table.partitioned else " Made across firms."

@@ -22,10 +22,13 @@ def make(work: Work) -> Made:
         raise BadFirmData(unit.name, "no ingested row names it any more; delete its partition")
     timeline = project.timeline_of(unit)
     if not len(timeline.panel):
-        raise BadFirmData(
-            unit.name, f"its orders end on {timeline.observed_to}, before the first week after the washout"
+        return Made(
+            rejected=f"its orders end on {timeline.observed_to}, before the first week after the washout"
         )
-    tables = make_firm_tables(con, unit, project.intake, project.config, timeline)
+    try:
+        tables = make_firm_tables(con, unit, project.intake, project.config, timeline)
+    except BadFirmData as error:
+        return Made(rejected=error.reason)
     reasons = con.execute("SELECT reason, count(*) FROM quarantine GROUP BY ALL ORDER BY 2 DESC").fetchall()
     found: dict[str, dict[str, Any]] = {
         "quarantine": {"reasons": ", ".join(f"{reason} {count:,}" for reason, count in reasons) or "none"}

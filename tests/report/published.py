@@ -17,7 +17,17 @@ from cbmt_core.exhibits import EXHIBITS, exhibits, gather
 from cbmt_core.forecasting import FORECAST_TABLES, forecast_tables, run_models
 from cbmt_core.names import slug_sql
 from cbmt_core.panel import FirmPanel
-from cbmt_core.schema import SCHEMAS, STUDY, STUDY_WINDOW, TABLES, TIMELINE, VIEWS, Table
+from cbmt_core.schema import (
+    FIRM_STATE,
+    SCHEMAS,
+    SNAPSHOT,
+    STUDY,
+    STUDY_WINDOW,
+    TABLES,
+    TIMELINE,
+    VIEWS,
+    Table,
+)
 from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.timeline import SEASON, Origin, Purpose, Timeline
 
@@ -103,6 +113,8 @@ def publish(
         _store(con, EXHIBITS[name].table, frame)
     windows = [(n, w.first, w.last, len(w)) for n, w in (("holdout", design.holdout),)]
     _store(con, STUDY, pd.DataFrame([asdict(design)]))
+    for table in (SNAPSHOT, FIRM_STATE):
+        _store(con, table, pd.DataFrame(columns=table.column_names))
     dates = {field.name: getattr(design, field.name) for field in fields(Timeline)}
     _store(con, TIMELINE, pd.DataFrame([dates]))
     _store(con, STUDY_WINDOW, pd.DataFrame(windows, columns=STUDY_WINDOW.column_names))
