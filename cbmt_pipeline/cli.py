@@ -17,6 +17,7 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
 from cbmt_pipeline.cli_export import export
 from cbmt_pipeline.cli_forecast import forecast
+from cbmt_pipeline.cli_plan import scenario, target, value
 from cbmt_pipeline.cli_run import read_new_files, run
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.progress import Bar, console
@@ -343,6 +344,8 @@ def ui(project: Project, port: int) -> None:
 
 main.add_command(run)
 main.add_command(forecast)
+for command in (scenario, target, value):
+    main.add_command(command)
 main.add_command(export)
 
 

@@ -41,11 +41,13 @@ def test_the_graph_is_the_one_written_here() -> None:
         "bridge": ["benchmark_forecasts", "live_forecasts", "neural_forecasts", "plus_forecasts"],
         "firm_measures": ["firm"],
         "comovement": ["accuracy", "firm_measures"],
+        "customer_value": ["forecast_bands"],
         "difficulty": ["accuracy", "firm_measures"],
         "external_calibration": ["accuracy"],
         "routing": ["accuracy", "firm_measures"],
         "exhibits": ["bridge", "comovement", "difficulty", "external_calibration", "routing"],
-        "warehouse": ["band_coverage", "exhibits"],
+        "scenarios": ["forecast_bands"],
+        "warehouse": ["band_coverage", "customer_value", "exhibits", "scenarios"],
         "report": ["warehouse"],
     }
 

@@ -20,8 +20,6 @@ from daemon import Daemon, daemon
 from dagster._core.execution.backfill import BulkActionStatus
 from in_process import content
 
-from cbmt_core.names import Unit
-from cbmt_pipeline.backfills import stale_target
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.runner import fail_orphaned_runs
@@ -108,10 +106,12 @@ def vintages(project: Project) -> dict[str, list[date]]:
     return dict(rows)
 
 
-def to_make(project: Project) -> set[str]:
-    """Firms and steps across firms that are not up to date, as `cbmt status` sees it."""
-    target = stale_target(State(Project(project.root), the_plan()), ("live",))
-    return set(target.all_firms) | (set() if target.all_firms else set(target.across))
+def to_make(project: Project) -> set[tuple[str, str]]:
+    """Steps and firms of the year ahead that are not up to date, as `cbmt status` sees it."""
+    opened = Project(project.root)
+    state = State(opened, the_plan())
+    tasks = [task for step in the_plan() for task in state.todo(step, purposes=("live",))]
+    return {(task.step.name, task.unit.name if task.unit else "") for task in tasks}
 
 
 def at_once(root: Path, of: Project) -> Project:
@@ -168,7 +168,7 @@ def test_four_weeks_by_themselves_end_as_all_files_at_once(tmp_path: Path) -> No
         assert len(failed) == 1, "the bad firm fails in one run, and nothing else does"
         expected = dict.fromkeys(FIRMS[:3], "current") | {"Dogwood": "untrusted", "Elm": "late"}
         assert states(project) == expected
-        assert to_make(project) == {Unit("Dogwood").slug}
+        assert to_make(project) == {("firm_data", "Dogwood")}
         assert vintages(project)["Alder"] == [week(60), week(61)]
         assert vintages(project)["Elm"] == vintages(project)["Dogwood"] == [week(60)]
 
