@@ -31,6 +31,7 @@ from cbmt_core.timeline import (
 
 __all__ = [
     "PROFILE_NAMES",
+    "BandsConfig",
     "CalibrationConfig",
     "DeliveryConfig",
     "DesignConfig",
@@ -203,6 +204,13 @@ class ForecastConfig(_Section):
     """The first is planned with until backtests say otherwise; networks take settings tuned in the study."""
 
 
+class BandsConfig(_Section):
+    """Ranges of forecasts."""
+
+    draws: int = Field(default=500, ge=100, le=10_000)
+    """Joint paths of a firm's drivers that bands are quantiles of."""
+
+
 class QualityConfig(_Section):
     """Limits beyond which a firm's data are not trusted."""
 
@@ -253,6 +261,7 @@ class ProjectConfig(_Section):
     networks: NetworksConfig = NetworksConfig()
     study: StudyConfig | None = None
     forecast: ForecastConfig = ForecastConfig()
+    bands: BandsConfig = BandsConfig()
     calibration: CalibrationConfig | None = None
     schedule: ScheduleConfig = ScheduleConfig()
     notice: NoticeConfig = NoticeConfig()

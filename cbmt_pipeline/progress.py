@@ -78,6 +78,7 @@ class Bar:
             console=on,
             speed_estimate_period=MEMORY,
             transient=not keep,
+            disable=not keep and not on.is_terminal,
         )
         self._task = self._progress.add_task(title, total=total, now="", done=0)
         self._done = 0

@@ -97,7 +97,7 @@ def _relation(table: Table, snapshot: Snapshot, lake: Lake, *, stored: bool = Tr
     if "live" in purposes and (unfinished := snapshot.unfinished_origin):
         live = "" if purposes == {"live"} else " AND purpose = 'live'"
         where.append(f"NOT (origin = DATE '{unfinished.week}'{live})")
-    if "live" in purposes and not any(step.by_firm for step in writers):
+    if "live" in purposes and "firm" in table.column_names and not any(step.by_firm for step in writers):
         # Earlier vintages, which are never rewritten, may name firms that are in no source any more.
         firms = ", ".join(literal(unit.name) for unit in project.intake.units())
         where.append(f"firm IN ({firms})")

@@ -6,6 +6,7 @@ import sys
 
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.exhibits import EXHIBITS
+from cbmt_core.exhibits.figures import FIGURES
 from cbmt_core.schema import FILE_TABLES, TABLES, VIEWS
 
 __all__ = ["exhibit_list", "table_dictionary"]
@@ -58,6 +59,13 @@ def exhibit_list() -> str:
     for exhibit in EXHIBITS.values():
         cells = map(_cell, (exhibit.table.meaning, exhibit.paper, exhibit.note))
         parts.append(f"| `{exhibit.table.relation}` | {' | '.join(cells)} |\n")
+    captioned = [e for e in EXHIBITS.values() if e.paper.startswith("Table: ") and "(tab:" in e.paper]
+    parts.append(
+        f"\n## Count\n\n{len(captioned)} captioned tables, {len(FIGURES)} figures and one algorithm, each "
+        "present. The data of six figures are relations too.\n\n"
+        "| figure | in the paper | page | drawn from |\n| --- | --- | --- | --- |\n"
+    )
+    parts += [f"| {f.title} | {f.label} | `{f.page}` | {f.drawn_from} |\n" for f in FIGURES]
     return "".join(parts)
 
 

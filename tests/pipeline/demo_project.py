@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 from in_process import bring_up_to_date
@@ -27,11 +28,10 @@ def make_demo(root: Path) -> Project:
     """Three simulated firms with the two quickest models, and a few rows that cannot be used."""
     root.mkdir(parents=True)
     write_economy(Economy(firms=3, scale=0.005), root / "economy", file_format="csv")
-    with sorted((root / "economy/orders").glob("Keldevar*.csv"))[0].open("a") as file:
-        columns = Path(file.name).read_text().split("\n", 1)[0].split(",")
+    (file,) = (root / "economy/orders").glob("Keldevar*.csv")
+    with file.open("a", newline="") as lines:
         for k in range(3):
-            row = {"firm": FIRM, "customer": "7", "order_time": "2019-05-01 10:00:00", "amount": "n/a"}
-            file.write(",".join({**row, "order_id": f"bad-{k}"}.get(name, "") for name in columns) + "\n")
+            csv.writer(lines).writerow([FIRM, 7, f"bad-{k}", "2019-05-01 10:00:00", "n/a", "Apparel"])
     (root / "cbmt.toml").write_text(CONFIG.replace(",\n    ", ", "))
     project = Project(root)
     project.check_schema()

@@ -42,7 +42,10 @@ def test_the_graph_is_the_one_written_here() -> None:
         "routing": ["accuracy", "firm_measures"],
         "exhibits": ["bridge", "comovement", "difficulty", "external_calibration", "routing"],
         "forecast_choice": ["backtest_forecasts", "benchmark_forecasts", "live_forecasts", "plus_forecasts"],
-        "warehouse": ["exhibits", "forecast_choice"],
+        "band_factors": ["backtest_forecasts"],
+        "forecast_bands": ["backtest_forecasts", "band_factors", "forecast_choice", "live_forecasts"],
+        "band_coverage": ["forecast_bands"],
+        "warehouse": ["band_coverage", "exhibits"],
         "report": ["warehouse"],
     }
 
@@ -103,6 +106,8 @@ def test_the_other_assets_are_made_across_firms() -> None:
         "intake",
         "path_priors",
         "forecast_choice",
+        "band_factors",
+        "band_coverage",
         "accuracy",
         "bridge",
         "comovement",

@@ -125,5 +125,5 @@ def test_a_mistake_in_a_table_stops_calibration_alone(made: Materialised) -> Non
 
 
 def test_every_table_of_the_diagnostics_is_published(rows_of: Rows) -> None:
-    tables = {name for (name,) in rows_of("SELECT table_name FROM duckdb_tables()")}
-    assert set(DIAGNOSTIC_TABLES) <= tables
+    names = rows_of("SELECT schema_name || '.' || table_name FROM duckdb_tables()")
+    assert {table.relation for table in DIAGNOSTIC_TABLES.values()} <= {name for (name,) in names}

@@ -123,6 +123,7 @@ OLD_READER = """
 import sys, duckdb
 assert duckdb.__version__ == sys.argv[2], duckdb.__version__
 con = duckdb.connect(sys.argv[1], read_only=True)
+con.execute("SET enable_progress_bar = false")
 for schema, name in con.execute("SELECT schema, name FROM (SHOW ALL TABLES)").fetchall():
     con.execute(f"SELECT * FROM {schema}.{name}").fetchall()
 print(con.execute("SELECT count(*) FROM transactions").fetchall()[0][0])

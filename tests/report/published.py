@@ -111,7 +111,8 @@ def publish(
         _store(con, table, results.get(name, pd.DataFrame(columns=table.column_names)))
     for name, frame in exhibits(gather(con, study, design, errors, bridge, results)).items():
         _store(con, EXHIBITS[name].table, frame)
-    windows = [(n, w.first, w.last, len(w)) for n, w in (("holdout", design.holdout),)]
+    spans = (("calibration", design.calibration), ("holdout", design.holdout))
+    windows = [(n, w.first, w.last, len(w)) for n, w in spans]
     _store(con, STUDY, pd.DataFrame([asdict(design)]))
     for table in (SNAPSHOT, FIRM_STATE):
         _store(con, table, pd.DataFrame(columns=table.column_names))

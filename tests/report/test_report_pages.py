@@ -485,6 +485,6 @@ def test_a_firm_without_forecasts_or_bridge_still_has_a_page(tmp_path):
             "DELETE FROM forecast_week; DROP TABLE forecast_cohort_week; DELETE FROM firm WHERE firm = $1",
             [one],
         )
-        assert len(write_report(con, tmp_path)) == 3
+        assert len(write_report(con, tmp_path)) == 4
         assert not path_of(tmp_path, con, other).with_name(f"{one}.html").exists()
         assert len(list((tmp_path / "firms").iterdir())) == 1
