@@ -16,6 +16,7 @@ from cbmt_core import atomic
 from cbmt_core.errors import CbmtError
 from cbmt_pipeline.cli_export import export
 from cbmt_pipeline.cli_forecast import forecast
+from cbmt_pipeline.cli_plan import scenario, target, value
 from cbmt_pipeline.cli_run import read_new_files, run
 from cbmt_pipeline.cli_status import doctor, status
 from cbmt_pipeline.holder import hold
@@ -311,9 +312,8 @@ def ui(project: Project, port: int) -> None:
 
 main.add_command(run)
 main.add_command(forecast)
-main.add_command(status)
-main.add_command(doctor)
-main.add_command(export)
+for command in (scenario, target, value, status, doctor, export):
+    main.add_command(command)
 
 
 def process() -> None:
