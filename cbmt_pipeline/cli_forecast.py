@@ -64,6 +64,11 @@ def forecast(project: Project, firm: str) -> None:
             "FROM bridge WHERE firm = ? AND model = ? AND origin = ? AND purpose = 'live'",
             [name, model, origin],
         ).fetchall()
+        ranges = con.execute(
+            "SELECT low, high, source FROM forecast_band WHERE firm = ? AND model = ? AND origin = ? "
+            "AND purpose = 'live' AND outcome = 'sales' AND period = 'year' AND level = 80",
+            [name, model, origin],
+        ).fetchall()
         notes = con.execute(
             "SELECT diagnosis FROM model_fit WHERE firm = ? AND model = ? AND origin = ? AND purpose = 'live' "
             "AND diagnosis <> ''",
@@ -85,6 +90,9 @@ def forecast(project: Project, firm: str) -> None:
         total = [value if k % 2 == 0 else None for k, value in enumerate(total)]  # type: ignore[misc]
     table.add_row("year", "", *_cells(total), style="bold")
     Console(width=max(console.width, WIDTH), highlight=False).print(table)
+    for low, high, source in ranges:
+        borrowed = "; the range is borrowed, not calibrated on your data" if source == "borrowed" else ""
+        console.print(f"four years in five end between {low:,.0f} and {high:,.0f}{borrowed}")
     if sources and sources[0][5] is None:
         base, change, volume, spend, new, _ = sources[0]
         console.print(
