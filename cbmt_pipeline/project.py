@@ -96,7 +96,7 @@ class Project:
         try:
             self.study()
         except HistoryTooShort as error:
-            return str(error)
+            return str(error.because(self.intake.unreadable_times()))
         return ""
 
     def origins(self, purpose: Purpose) -> list[Origin]:
