@@ -6,8 +6,10 @@ import re
 
 from cbmt_core.duck import literal
 
-__all__ = ["CURRENCY_SIGNS", "amount_sql", "is_number"]
+__all__ = ["CURRENCY_SIGNS", "NO_CURRENCY", "amount_sql", "is_number"]
 
+NO_CURRENCY = "XXX"
+"""ISO 4217 for no currency: what a preview reads with while none is stated. Any sign may stand beside an amount."""
 _DOLLARS = ("USD", "CAD", "AUD", "NZD", "SGD", "HKD", "MXN", "TWD", "ARS", "CLP", "COP")
 CURRENCY_SIGNS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_DOLLARS, ("$",)),
@@ -44,6 +46,8 @@ def amount_sql(text: str, decimal_separator: str, currency: str) -> str:
     only be a decimal one is not taken for a divider of thousands, nor a point the other way round.
     """
     signs = [*CURRENCY_SIGNS.get(currency, ()), currency]
+    if currency == NO_CURRENCY:
+        signs = sorted({sign for each in CURRENCY_SIGNS.values() for sign in each} | set(CURRENCY_SIGNS))
     known = "|".join(re.escape(sign) for sign in sorted(signs, key=len, reverse=True))
     bare = f"trim(translate({text}, '{_MINUS}', '--'), ' \t {_SPACES}')"
     bare = f"regexp_replace({bare}, {literal(f'(?i)[{_SPACES}]*({known})[{_SPACES}]*')}, '')"

@@ -73,7 +73,7 @@ def judged_sql(
     conditions = [*_conditions(source, columns, texts)]
     reason = "\n".join(f"WHEN {condition} THEN {literal(why)}" for _, condition, why in conditions)
     problems = ", ".join(
-        f"CASE WHEN {condition} THEN {literal(f'{ours}: {why}')}"
+        f"CASE WHEN {condition} THEN {literal(f'{ours}: {why}' if ours else why)}"
         + (f" || coalesce(' ' || nullif(CAST(f_{ours} AS VARCHAR), ''), '')" if ours in columns else "")
         + " END"
         for ours, condition, why in conditions
@@ -179,8 +179,13 @@ def _conditions(
     return [
         *found,
         ("order_time", "nullif(trim(CAST(f_order_time AS VARCHAR)), '') IS NULL", MISSING_TIME),
-        ("order_time", "read_time IS NULL OR NOT isfinite(read_time)", UNPARSEABLE_TIME),
-        ("order_time", "ordered_at IS NULL", STRAY_DATE),
+        (
+            "order_time",
+            "(read_time IS NULL OR NOT isfinite(read_time)) AND nullif(trim(CAST(f_order_time AS VARCHAR)), '') "
+            "IS NOT NULL",
+            UNPARSEABLE_TIME,
+        ),
+        ("order_time", "read_time IS NOT NULL AND isfinite(read_time) AND ordered_at IS NULL", STRAY_DATE),
         ("customer", "customer IS NULL", MISSING_CUSTOMER),
     ]
 

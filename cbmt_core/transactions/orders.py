@@ -28,8 +28,12 @@ from cbmt_core.transactions.reasons import (
     STRAY_DATE,
 )
 from cbmt_core.transactions.refunds import net_refunds
+from cbmt_core.transactions.span import STRAY_GAP
 
 __all__ = ["OUT_OF_WINDOW", "OrderCounts", "make_orders"]
+
+NEAR = 7 * STRAY_GAP
+"""Days: a row so near to the data's span is not a stray; its week may just have begun."""
 
 
 @dataclass(frozen=True)
@@ -302,7 +306,7 @@ def _quarantine(
     outside = f"'{OUT_OF_WINDOW}'"
     if span:
         outside = (
-            f"CASE WHEN CAST(ordered_at AS DATE) BETWEEN DATE '{span[0]}' AND DATE '{span[1]}' "
+            f"CASE WHEN CAST(ordered_at AS DATE) BETWEEN DATE '{span[0]}' - {NEAR} AND DATE '{span[1]}' + {NEAR} "
             f"THEN '{OUT_OF_WINDOW}' ELSE '{STRAY_DATE}' END"
         )
     con.execute(f"""
