@@ -141,6 +141,12 @@ class Intake:
                 on_file(label, len(files) - len(changed) + len(fresh), len(files))
             fresh.append(self._read_file(source, file, seen, label, digest, quality))
             known.add(fresh[-1].stem)
+        if fresh:
+            # Of a source, not of a file: one bad firm among the files of a folder must not stop the others.
+            with duck.connect() as con:
+                rows = parquet(self.path(entry) for entry in [*kept.values(), *fresh])
+                where = fresh[0].file if len(files) == 1 else source.path
+                refuse_unusable(con, rows, source.name, where, quality.max_unusable_share)
         after = [e for e in before if e.source != source.name] + [*kept.values(), *fresh]
         if set(after) != set(before):
             self._write_ledger(after)
@@ -171,7 +177,11 @@ class Intake:
                     SELECT {literal(source.name)} AS source, {literal(label)} AS file, row,
                         CAST({slug} AS VARCHAR) AS slug, CAST({firm} AS VARCHAR) AS firm,
                         'unparseable line' AS reason, detail, detail AS problems FROM rejected"""
-            refuse_unusable(con, f"({rows_sql})", source.name, file, quality.max_unusable_share)
+            ((lines, unread),) = con.execute(
+                f"SELECT count(*), count(*) FILTER (reason = 'unparseable line') FROM ({rows_sql})"
+            ).fetchall()
+            if lines == unread:
+                refuse_unusable(con, f"({rows_sql})", source.name, str(file), quality.max_unusable_share)
             con.execute(
                 f"COPY (FROM ({rows_sql}) ORDER BY slug, row) TO {literal(str(target))} "
                 "(FORMAT parquet, COMPRESSION zstd)"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import duckdb
 
 from cbmt_core.duck import literal
@@ -21,7 +19,7 @@ def not_bad_sql() -> str:
 
 
 def refuse_unusable(
-    con: duckdb.DuckDBPyConnection, rows: str, source: str, file: Path, max_share: float
+    con: duckdb.DuckDBPyConnection, rows: str, source: str, file: str, max_share: float
 ) -> None:
     """Raise UnreadableSource, with samples, where more than `max_share` of the rows are bad, or none is left to use."""
     total, bad, used = con.execute(
@@ -35,7 +33,7 @@ def refuse_unusable(
         f"SELECT reason, count(*) FROM {rows} WHERE reason IS NOT NULL GROUP BY reason ORDER BY 2 DESC, 1 LIMIT 5"
     ).fetchall()
     samples = con.execute(
-        f"SELECT row, coalesce(problems, detail) FROM {rows} WHERE reason NOT IN {not_bad_sql()} "
+        f"SELECT row, coalesce(nullif(problems, ''), detail) FROM {rows} WHERE reason NOT IN {not_bad_sql()} "
         f"QUALIFY row_number() OVER (PARTITION BY reason ORDER BY row) <= 3 ORDER BY row LIMIT {SAMPLES}"
     ).fetchall()
     counts = ", ".join(f"{reason} {count:,}" for reason, count in reasons)

@@ -7,7 +7,6 @@ while the file is written, without any code of the product under test.
 from __future__ import annotations
 
 # ruff: noqa: E501, PERF401
-
 import csv
 import gzip
 import io
