@@ -11,7 +11,7 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.models.contract import PrimitiveForecast, SalesForecast
 from cbmt_core.panel import FirmPanel
 
-__all__ = ["BadForecast", "RevenueForecast", "compose"]
+__all__ = ["BadForecast", "DrawnForecast", "DriverDraws", "RevenueForecast", "compose", "compose_draws"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -89,4 +89,100 @@ def _composed(panel: FirmPanel, drivers: PrimitiveForecast) -> RevenueForecast:
         birth=birth,
         Y=sales,
         S=np.nansum(sales, axis=0),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class DriverDraws:
+    """K joint paths of the drivers around one forecast.
+
+    In draw k the cohorts born in week t are `acquired[k, t]` customers, and every cohort's repeat orders per customer
+    and order value are those of `centre`, times the draw's factor of that week.
+    """
+
+    centre: RevenueForecast
+    acquired: Floats
+    """[K, H] customers acquired."""
+    repeat_existing: Floats
+    """[K, H] factor of the repeat orders per customer of the panel's own cohorts."""
+    repeat_new: Floats
+    """[K, H] the same for cohorts born after the origin. Equal to `repeat_existing` unless a scenario changes one."""
+    order_value: Floats
+    """[K, H] factor of the order value of all cohorts."""
+
+    @property
+    def n_draws(self) -> int:
+        return len(self.acquired)
+
+    @property
+    def horizon(self) -> int:
+        return int(self.acquired.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnForecast:
+    """What the drivers of each draw compose to, by week: all [K, H].
+
+    The base are the cohorts of the bridge's existing base; the others are later cohorts. Of a model that forecasts
+    sales alone everything but `sales` is unknown (NaN).
+    """
+
+    weeks: npt.NDArray[np.datetime64]
+    acquired: Floats
+    base_orders: Floats
+    """Repeat orders of the base."""
+    base_sales: Floats
+    """Sales of the base."""
+    new_orders: Floats
+    """Orders of later cohorts, first ones included."""
+    new_sales: Floats
+    """Sales of later cohorts."""
+    sales: Floats
+    """base_sales + new_sales"""
+
+    @property
+    def orders(self) -> Floats:
+        return self.base_orders + self.new_orders
+
+    @property
+    def has_drivers(self) -> bool:
+        return not bool(np.isnan(self.acquired).all())
+
+
+def compose_draws(draws: DriverDraws, base: npt.NDArray[np.bool_] | None = None) -> DrawnForecast:
+    """`compose` for every draw, summed over the cohorts of the base and over later ones.
+
+    A draw's factors are the same for all cohorts of a week, so the sums over cohorts are taken once:
+    this equals `compose` of each draw by itself.
+
+    Args:
+        draws: of the drivers.
+        base: [N] which of the panel's cohorts are the existing base; all of them unless stated.
+    """
+    centre, H = draws.centre, draws.horizon
+    N = len(centre.size) - H
+    member = np.ones(N, bool) if base is None else base
+    R, V = np.nan_to_num(centre.R), np.nan_to_num(centre.V)
+    orders = centre.size[:N, None] * R[:N]
+    existing = {
+        "base": (orders[member].sum(axis=0), (orders * V[:N])[member].sum(axis=0)),
+        "later": (orders[~member].sum(axis=0), (orders * V[:N])[~member].sum(axis=0)),
+    }
+    volume = {name: draws.repeat_existing * sums[0] for name, sums in existing.items()}
+    value = {name: draws.repeat_existing * draws.order_value * sums[1] for name, sums in existing.items()}
+    unborn_R, unborn_V = R[N:], V[N:]
+    first_value = np.diagonal(unborn_V)
+    new_orders = draws.acquired + draws.repeat_new * (draws.acquired @ unborn_R)
+    new_sales = draws.order_value * (
+        draws.acquired * first_value + draws.repeat_new * (draws.acquired @ (unborn_R * unborn_V))
+    )
+    new_orders, new_sales = new_orders + volume["later"], new_sales + value["later"]
+    return DrawnForecast(
+        weeks=centre.weeks,
+        acquired=draws.acquired,
+        base_orders=volume["base"],
+        base_sales=value["base"],
+        new_orders=new_orders,
+        new_sales=new_sales,
+        sales=value["base"] + new_sales,
     )

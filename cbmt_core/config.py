@@ -8,16 +8,23 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+<<<<<<< HEAD
 from typing import Annotated, Literal, get_args
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+=======
+from typing import Literal, get_args
+>>>>>>> main
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from cbmt_core.calendar import has_holidays
 from cbmt_core.design import StudyDesign
 from cbmt_core.errors import ConfigError
+from cbmt_core.operation import NoticeConfig, ScheduleConfig, known_zone
+from cbmt_core.operation import Section as _Section
 from cbmt_core.timeline import (
     MIN_TRAINING_WEEKS,
     SEASON,
@@ -31,13 +38,17 @@ from cbmt_core.timeline import (
 
 __all__ = [
     "PROFILE_NAMES",
+    "BandsConfig",
     "CalibrationConfig",
+    "DeliveryConfig",
     "DesignConfig",
     "ForecastConfig",
     "NetworksConfig",
+    "NoticeConfig",
     "ProfileName",
     "ProjectConfig",
     "QualityConfig",
+    "ScheduleConfig",
     "SourceConfig",
     "StudyConfig",
 ]
@@ -52,6 +63,7 @@ PROFILE_NAMES: tuple[str, ...] = get_args(ProfileName)
 """From the least work to the most."""
 
 
+<<<<<<< HEAD
 class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -59,6 +71,8 @@ class _Section(BaseModel):
 ColumnName = Annotated[str, Field(min_length=1)]
 
 
+=======
+>>>>>>> main
 class ColumnMap(_Section):
     """Names, in the source, of the columns the product knows."""
 
@@ -145,16 +159,7 @@ class SourceConfig(_Section):
         """Accents as one character each, as in names read from files."""
         return None if value is None else unicodedata.normalize("NFC", value).strip() or None
 
-    @field_validator("timezone")
-    @classmethod
-    def _known_zone(cls, value: str) -> str:
-        try:
-            ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise ValueError(
-                f"{value!r} is not a time zone; use a name such as Europe/London or UTC"
-            ) from error
-        return value
+    _zone = field_validator("timezone")(known_zone)
 
     @model_validator(mode="after")
     def _one_way_to_name_the_firm(self) -> SourceConfig:
@@ -186,25 +191,33 @@ class DesignConfig(_Section):
             raise ValueError(f"no holidays are known for {value!r}; use an ISO code such as US or GB")
         return value
 
-    def timeline(self, first_day: date, last_day: date, study: StudyConfig | None = None) -> Timeline:
-        """The timeline of data seen from `first_day` to `last_day`.
+    def timeline(
+        self,
+        first_day: date,
+        last_day: date,
+        study: StudyConfig | None = None,
+        delivered_to: date | None = None,
+    ) -> Timeline:
+        """The timeline of data seen from `first_day` to `last_day`, and complete through `delivered_to`.
 
         A washout that is not stated is chosen as if the data ended with the study, where there is one: otherwise it
         would grow with new weeks and cut off the study's first ones.
         """
         first_day, last_day = self.first_day or first_day, self.last_day or last_day
+        complete = min(last_day, delivered_to or last_day)
         washout = self.washout_weeks
         if washout is None and study:
-            weeks = whole_weeks(first_day, min(last_day, study.last_day))[1]
+            weeks = whole_weeks(first_day, min(complete, study.last_day))[1]
             washout = choose_washout(weeks, self.validation_weeks, study.holdout_weeks)
-        return Timeline.for_span(
+        timeline = Timeline.for_span(
             first_day,
-            last_day,
+            complete,
             washout_weeks=washout,
             validation_weeks=self.validation_weeks,
             holdout_weeks=self.holdout_weeks,
             country=self.country,
         )
+        return replace(timeline, observed_to=last_day, delivered_to=delivered_to and complete)
 
 
 class StudyConfig(_Section):
@@ -252,6 +265,13 @@ class ForecastConfig(_Section):
     """The first is planned with until backtests say otherwise; networks take settings tuned in the study."""
 
 
+class BandsConfig(_Section):
+    """Ranges of forecasts."""
+
+    draws: int = Field(default=500, ge=100, le=10_000)
+    """Joint paths of a firm's drivers that bands are quantiles of."""
+
+
 class QualityConfig(_Section):
     """Limits beyond which a firm's data are not trusted."""
 
@@ -263,6 +283,15 @@ class QualityConfig(_Section):
     min_customers: int = Field(default=20, ge=1)
     max_silent_weeks: int = Field(default=8, ge=1)
     """Weeks without an order after which a firm is reported as stale or full of gaps."""
+
+
+class DeliveryConfig(_Section):
+    """When forecasts move on to a new week, and for which firms they wait."""
+
+    share: float = Field(default=0.8, gt=0, le=1)
+    """Share of firms that must have delivered a week; the others keep their last forecast until they have."""
+    stopped_after_weeks: int = Field(default=13, ge=1)
+    """Weeks behind half of the firms after which a firm is no longer waited for."""
 
 
 class NetworksConfig(_Section):
@@ -292,10 +321,14 @@ class ProjectConfig(_Section):
     sources: tuple[SourceConfig, ...] = ()
     design: DesignConfig = DesignConfig()
     quality: QualityConfig = QualityConfig()
+    delivery: DeliveryConfig = DeliveryConfig()
     networks: NetworksConfig = NetworksConfig()
     study: StudyConfig | None = None
     forecast: ForecastConfig = ForecastConfig()
+    bands: BandsConfig = BandsConfig()
     calibration: CalibrationConfig | None = None
+    schedule: ScheduleConfig = ScheduleConfig()
+    notice: NoticeConfig = NoticeConfig()
 
     @model_validator(mode="after")
     def _distinct_names(self) -> ProjectConfig:
@@ -305,9 +338,9 @@ class ProjectConfig(_Section):
             raise ValueError(f"two sources are called {', '.join(sorted(twice))}")
         return self
 
-    def timeline(self, first_day: date, last_day: date) -> Timeline:
-        """The timeline of data seen from `first_day` to `last_day`."""
-        return self.design.timeline(first_day, last_day, self.study)
+    def timeline(self, first_day: date, last_day: date, delivered_to: date | None = None) -> Timeline:
+        """The timeline of data seen from `first_day` to `last_day`, and complete through `delivered_to`."""
+        return self.design.timeline(first_day, last_day, self.study, delivered_to)
 
     def study_design(self, timeline: Timeline) -> StudyDesign:
         """The study where it was pinned, or where it would be made now; HistoryTooShort where it cannot be."""

@@ -10,6 +10,7 @@ import numpy as np
 from cbmt_core.design import StudyDesign
 from cbmt_core.duck import literal
 from cbmt_core.errors import CbmtError
+from cbmt_core.names import UnknownFirm
 from cbmt_core.panel import CustomerHistory, FirmPanel
 from cbmt_core.schema import STUDY, TIMELINE, Table
 from cbmt_core.timeline import Timeline
@@ -51,6 +52,11 @@ def read_panel(
         "SELECT cohort, week, left_censored, cohort_size, ropc, aov, CAST(sales AS DOUBLE) AS sales "
         f"FROM {cohort_week} WHERE firm = {literal(firm)}"
     ).df()
+    if frame.empty and (known := con.execute(f"SELECT DISTINCT firm FROM {cohort_week}").fetchall()):
+        raise UnknownFirm(firm, [name for (name,) in known])
+    if len(frame):
+        # A firm that is late ends with the last week it has delivered.
+        design = design.until(frame["week"].max().date())
     history = None
     if orders is not None:
         mine = f"(SELECT customer, week FROM {orders} WHERE firm = {literal(firm)})"

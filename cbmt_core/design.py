@@ -41,7 +41,7 @@ class StudyDesign(Timeline):
             raise ValueError(
                 f"the holdout must not be longer than {SEASON} weeks, or it would overlap its baseline"
             )
-        if self.observed_to < self.study.last_day:
+        if (self.delivered_to or self.observed_to) < self.study.last_day:
             raise ValueError(f"observed_to must not lie before {self.study.last_day}: {self}")
 
     @classmethod

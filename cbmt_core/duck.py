@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -19,7 +20,11 @@ def connect(
     Row order is kept, and no progress bar is shown: progress is told per firm and per file.
     """
     con = duckdb.connect()
-    con.execute(f"SET memory_limit = {literal(memory)}; SET enable_progress_bar = false")
+    con.execute(f"SET memory_limit = {literal(memory)}")
+    with suppress(
+        duckdb.InvalidInputException
+    ):  # In Jupyter without ipywidgets it refuses: then it has no bar.
+        con.execute("SET enable_progress_bar = false")
     if threads:
         con.execute(f"SET threads = {int(threads)}")
     if spill:

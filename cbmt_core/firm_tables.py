@@ -81,4 +81,5 @@ def week_digests(con: duckdb.DuckDBPyConnection, timeline: Timeline) -> dict[str
     for week, total in weeks:
         digest = hashlib.sha256(f"{digest}{week}{total}".encode()).hexdigest()[:16]
         found[week.isoformat()] = digest
-    return {week: digest for week, digest in found.items() if week >= timeline.washout.last.isoformat()}
+    known = timeline.washout.last.isoformat(), timeline.panel.last.isoformat()
+    return {week: digest for week, digest in found.items() if known[0] <= week <= known[1]}

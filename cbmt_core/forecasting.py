@@ -14,9 +14,11 @@ from threadpoolctl import threadpool_limits
 from cbmt_core.compose import RevenueForecast, compose
 from cbmt_core.fits import ModelFit, fit_model, guarded
 from cbmt_core.models import MODELS, FitRecord
+from cbmt_core.models.contract import KnowsItsErrors
 from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
 from cbmt_core.timeline import Purpose
+from cbmt_core.uncertainty import DRIVERS, Spread
 
 __all__ = ["FORECAST_TABLES", "ModelRun", "forecast_fit", "forecast_tables", "run_model", "run_models"]
 
@@ -37,6 +39,10 @@ class ModelRun:
     reason: str | None = None
     profile: str | None = None
     """Budget of the fit, for networks."""
+    spread: Spread | None = None
+    """How far the drivers may lie from the forecast, where the model knows."""
+    history: int = 0
+    """Weeks that the model has seen."""
 
 
 def run_model(name: str, panel: FirmPanel, horizon: int, seed: int) -> ModelRun:
@@ -48,9 +54,10 @@ def forecast_fit(fit: ModelFit, panel: FirmPanel, horizon: int) -> ModelRun:
     """The forecast of a model that was fitted on `panel`."""
     fitted, record = fit.fitted, None
 
-    def forecast() -> RevenueForecast:
+    def forecast() -> tuple[RevenueForecast, Spread | None]:
         assert fitted is not None
-        return compose(panel, fitted.forecast(horizon))
+        known = fitted.uncertainty(horizon).spread() if isinstance(fitted, KnowsItsErrors) else None
+        return compose(panel, fitted.forecast(horizon)), known
 
     made, reason, seconds = guarded(forecast) if fitted else (None, fit.reason, 0.0)
     if fitted and made:
@@ -62,9 +69,11 @@ def forecast_fit(fit: ModelFit, panel: FirmPanel, horizon: int) -> ModelRun:
         seed=fit.seed,
         seconds=fit.seconds + seconds,
         record=record,
-        forecast=made,
+        forecast=made[0] if made else None,
         reason=reason,
         profile=fit.profile,
+        spread=made[1] if made else None,
+        history=panel.since_first_order().n_weeks,
     )
 
 
@@ -93,13 +102,14 @@ def run_models(
 
 
 def forecast_tables(runs: Iterable[ModelRun], purpose: Purpose = "study") -> dict[str, pd.DataFrame]:
-    """The runs as rows of `model_fit`, `forecast_week` and `forecast_cohort_week`."""
+    """The runs as rows of `FORECAST_TABLES`, and of `forecast_spread`."""
     runs = list(runs)
     done = [run for run in runs if run.forecast is not None]
     frames = {
         "model_fit": [_fit_row(run) for run in runs],
         "forecast_week": [_weeks(run) for run in done],
         "forecast_cohort_week": [_cohort_weeks(run) for run in done],
+        "forecast_spread": [_spreads(run) for run in done if run.forecast and run.forecast.has_drivers],
     }
     return {
         table: pd.concat(parts, ignore_index=True).assign(purpose=purpose)
@@ -175,5 +185,29 @@ def _cohort_weeks(run: ModelRun) -> pd.DataFrame:
             "ropc": forecast.R[cohort, week],
             "aov": forecast.V[cohort, week],
             "sales": forecast.Y[cohort, week],
+        }
+    )
+
+
+def _spreads(run: ModelRun) -> pd.DataFrame:
+    forecast, spread = run.forecast, run.spread
+    assert forecast is not None
+    H = len(forecast.weeks)
+    repeats = (forecast.size[:, None] * np.nan_to_num(forecast.R))[:-H]
+    expected = {
+        f"{driver}_{part}": getattr(spread, part)[d] if spread else np.full(H, np.nan)
+        for d, driver in enumerate(DRIVERS)
+        for part in Spread._fields
+    }
+    return pd.DataFrame(
+        {
+            **_keys(run),
+            "week": forecast.weeks,
+            "horizon": np.arange(1, H + 1),
+            "history": run.history,
+            "acquired": forecast.A,
+            "existing_orders": repeats.sum(axis=0),
+            "existing_sales": (repeats * np.nan_to_num(forecast.V[:-H])).sum(axis=0),
+            **expected,
         }
     )

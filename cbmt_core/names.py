@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote_plus, unquote_plus
 
-from cbmt_core.errors import BadFirmData
+from cbmt_core.errors import BadFirmData, CbmtError
 
-__all__ = ["MAX_SLUG", "SEPARATOR", "Unit", "slug_sql"]
+__all__ = ["MAX_SLUG", "SEPARATOR", "Unit", "UnknownFirm", "nearest", "slug_sql"]
 
 SEPARATOR = "~"
 MAX_SLUG = 200
@@ -58,3 +60,41 @@ class Unit:
         if len(parts) > 2 or cls(*parts).slug != slug:
             raise BadFirmData(slug, "this is not the slug of a firm or of a segment")
         return cls(*parts)
+
+
+class UnknownFirm(CbmtError):
+    """No firm has this name; the message names those that come nearest to it."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        names = sorted(set(known))
+        near = nearest(name, names)
+        if near:
+            hint = f"did you mean {' or '.join(near)}?"
+        elif names:
+            some = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+            hint = f"there {'is' if len(names) == 1 else 'are'} {some}"
+        else:
+            hint = "there are none yet"
+        super().__init__(f"no firm is called {name!r}; {hint}")
+        self.nearest = near
+
+
+def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """Up to `most` of the `known` names that look like `name`, the most alike first.
+
+    >>> nearest("fenosk", ["Fennosk", "Keldevar Clothing"])
+    ['Fennosk']
+    >>> nearest("keldevar", ["Fennosk", "Keldevar Clothing"])
+    ['Keldevar Clothing']
+    """
+    wanted = name.casefold().strip()
+    alike = {}
+    for other in known:
+        folded = other.casefold()
+        ratio = difflib.SequenceMatcher(None, wanted, folded).ratio()
+        if wanted and wanted in folded:
+            # Part of a name is as good as a slip of the pen.
+            ratio = max(ratio, 0.8)
+        if ratio >= 0.6:
+            alike[other] = ratio
+    return sorted(alike, key=lambda other: (-alike[other], other))[:most]

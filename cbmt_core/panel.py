@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import date
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -143,7 +144,7 @@ class FirmPanel:
         """Calendar of the panel's weeks and of `horizon` weeks after its origin."""
         return calendar_of(self.first_week, self.n_weeks + horizon, self.design.country)
 
-    def until(self, origin: date) -> FirmPanel:
+    def until(self, origin: date) -> Self:
         """A panel that holds nothing after the week `origin`: copies, no views."""
         kept = int(np.searchsorted(self.weeks, np.datetime64(origin, "D"), side="right"))
         if kept == 0:
@@ -194,7 +195,7 @@ class FirmPanel:
         cohort_week: pd.DataFrame,
         design: Timeline,
         customers: CustomerHistory | None = None,
-    ) -> FirmPanel:
+    ) -> Self:
         """Build the panel from a firm's `cohort_week` rows."""
         if cohort_week.empty:
             raise BadFirmData(

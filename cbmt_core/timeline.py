@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import Literal, get_args
 
@@ -131,14 +131,20 @@ class Origin:
         """The weeks ahead."""
         return Window(self.week + WEEK, self.horizon)
 
+    @property
+    def needed_week(self) -> date:
+        """The last week a firm must have delivered to take part: a study judges its forecasts, and needs its target."""
+        return self.target.last if self.purpose == "study" else self.week
+
 
 @dataclass(frozen=True)
 class Timeline:
     """The weeks the data hold.
 
     Orders from `observed_from` up to the first week after the washout are washout: whoever orders there
-    belongs to the one left-censored cohort. With `washout_weeks == 0` there is none. Orders after the last
-    whole week, up to `observed_to`, wait for their week to be complete. `country` names the holiday calendar
+    belongs to the one left-censored cohort. With `washout_weeks == 0` there is none. `delivered_to` is the day
+    through which the orders are known to be complete (`observed_to` unless stated); orders after the last whole
+    week by then, up to `observed_to`, wait for their week to be complete. `country` names the holiday calendar
     (ISO code, as the library `holidays` knows it). `validation_weeks` is how many of the weeks before an
     origin a model may hold back to choose its settings by.
     """
@@ -149,6 +155,7 @@ class Timeline:
     observed_to: date = date(2020, 2, 29)
     country: str = "US"
     validation_weeks: int = VALIDATION_WEEKS
+    delivered_to: date | None = None
 
     def __post_init__(self) -> None:
         if week_of(self.first_week) != self.first_week:
@@ -191,6 +198,10 @@ class Timeline:
             validation_weeks=validation_weeks,
         )
 
+    def until(self, week: date) -> Timeline:
+        """The same weeks up to `week`, where they go on after it."""
+        return replace(self, delivered_to=week + timedelta(days=6)) if week < self.panel.last else self
+
     @property
     def washout(self) -> Window:
         return Window(self.first_week, self.washout_weeks)
@@ -199,7 +210,8 @@ class Timeline:
     def panel(self) -> Window:
         """The whole weeks after the washout: those of the cohort tables and of every model's input."""
         first = self.first_week + self.washout_weeks * WEEK
-        return Window(first, max(0, (self.observed_to + timedelta(days=1) - first).days // 7))
+        end = self.delivered_to or self.observed_to
+        return Window(first, max(0, (end + timedelta(days=1) - first).days // 7))
 
     @property
     def left_censored_cohort(self) -> date | None:

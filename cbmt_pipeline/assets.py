@@ -11,8 +11,10 @@ import pydantic
 from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.timeline import PURPOSES
+from cbmt_pipeline.backfills import BACKFILL, ONLY_MISSING, PURPOSES_TAG
 from cbmt_pipeline.batches import for_each_firm
 from cbmt_pipeline.checks import check_specs, evaluation
+from cbmt_pipeline.conditions import condition_of
 from cbmt_pipeline.metadata import column_schema, picture, rows_metadata
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.plan import Plan, State, Step, Task
@@ -25,10 +27,6 @@ __all__ = ["assets_of", "step_config"]
 
 OWNERS = ["team:data"]
 DATA_VERSION = "dagster/data_version"
-
-# Waiting for every firm would mean waiting for the one that is broken.
-PUBLISHED = dg.AutomationCondition.eager().without(~dg.AutomationCondition.any_deps_missing())
-AUTOMATION = {"warehouse": PUBLISHED, "report": dg.AutomationCondition.eager()}
 
 _DESCRIPTIONS = {
     "models": "Names of models; all of them unless stated.",
@@ -77,10 +75,10 @@ def _specs(plan: Plan, step: Step) -> list[dg.AssetSpec]:
             code_version=step.version,
             owners=OWNERS,
             skippable=step.by_firm,
-            automation_condition=AUTOMATION.get(step.name),
+            automation_condition=condition_of(plan, step),
             metadata=_declared(step, asset),
         )
-        for asset, needs in plan.asset_needs(step).items()
+        for asset, needs in plan.edges(step).items()
     ]
 
 
@@ -105,12 +103,14 @@ def _by_firm(plan: Plan, step: Step) -> dg.AssetsDefinition:
     def made(
         context: dg.AssetExecutionContext, config: Config, project: ProjectResource
     ) -> Iterator[dg.MaterializeResult]:
-        opened = project.open()
+        opened, settings = project.open(), _settings(context, config)
         recorded: list[tuple[Outcome, Unit]] = []
 
         def make(unit: Unit) -> None:
-            tasks = _tasks(opened, plan, step, config, [unit])
+            tasks = _tasks(opened, plan, step, settings, [unit])
             outcomes = [_carry_out(context, opened, plan, task, config, unit.slug) for task in tasks]
+            if not outcomes:
+                _record_nothing(context, opened, plan, step, unit)
             if outcomes:
                 _record(context, step, outcomes[-1], unit)
                 recorded.append((outcomes[-1], unit))
@@ -142,7 +142,7 @@ def _across_firms(plan: Plan, step: Step) -> dg.AssetsDefinition:
         context: dg.AssetExecutionContext, config: Config, project: ProjectResource
     ) -> dg.MaterializeResult:
         opened = project.open()
-        tasks = _tasks(opened, plan, step, config, None)
+        tasks = _tasks(opened, plan, step, _settings(context, config), None)
         outcomes = [_carry_out(context, opened, plan, task, config, "") for task in tasks]
         if step.name == "intake":
             _sync_partitions(context, opened)
@@ -167,10 +167,19 @@ def _why_nothing(project: Project, step: Step) -> str:
     return "everything was up to date"
 
 
+def _settings(context: dg.AssetExecutionContext, config: dg.Config) -> dict[str, Any]:
+    """The run's configuration, and what the tags of a scheduled backfill say in its place."""
+    settings, tags = config.model_dump(), context.run.tags
+    if ONLY_MISSING in tags:
+        settings["only_missing"] = True
+    if PURPOSES_TAG in tags and settings.get("purposes") is None:
+        settings["purposes"] = tags[PURPOSES_TAG].split(",")
+    return settings
+
+
 def _tasks(
-    project: Project, plan: Plan, step: Step, config: dg.Config, units: Sequence[Unit] | None
+    project: Project, plan: Plan, step: Step, settings: dict[str, Any], units: Sequence[Unit] | None
 ) -> list[Task]:
-    settings = config.model_dump()
     if settings.get("profile"):
         project = project.with_profile(settings["profile"])
     state = State(project, plan, settings.get("seed", SEED))
@@ -233,6 +242,20 @@ def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, uni
     # After the tables: a later materialisation would make the verdict look outdated.
     for verdict in outcome.verdicts:
         context.log_event(evaluation(verdict, unit.slug))
+
+
+def _record_nothing(
+    context: dg.AssetExecutionContext, project: Project, plan: Plan, step: Step, unit: Unit
+) -> None:
+    """A backfill waits for a materialisation of every firm it asked for, also where there was nothing to do."""
+    if BACKFILL not in context.run.tags:
+        return
+    origins = step.at(project)
+    found = State(project, plan).manifest(step, origins[-1], unit) if origins else None
+    for asset in step.asset_needs:
+        note = {"note": _why_nothing(project, step)}
+        tags = {DATA_VERSION: found.digest} if found else {}
+        context.log_event(dg.AssetMaterialization(asset, partition=unit.slug, metadata=note, tags=tags))
 
 
 def _shown(step: Step, outcome: Outcome, asset: str) -> dict[str, Any]:

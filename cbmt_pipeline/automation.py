@@ -1,22 +1,32 @@
 """What happens by itself: new files are read, new firms become partitions, changed firms are made anew."""
 
+import json
+
 import dagster as dg
+from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
 from cbmt_core.errors import CbmtError
+from cbmt_pipeline.backfills import ONLY_MISSING, broken_steps, launch, left_over
 from cbmt_pipeline.batches import BATCH
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.resources import ProjectResource
 
 __all__ = [
+    "automation_sensor",
     "contiguous_batches",
+    "finish_backfills",
     "firms_sensor",
-    "move_study",
-    "move_study_schedule",
     "new_files_sensor",
     "read_new_files",
     "refresh_firms",
 ]
+
+FOLLOWS = "cbmt/follows"
+"""Tag of a backfill: the one whose rest it makes."""
+REST = " (the rest)"
+MOST_BACKFILLS = 50
+"""Finished backfills that are looked at."""
 
 read_new_files = dg.define_asset_job(
     "read_new_files", selection=["intake"], description="Read source files that are new or changed."
@@ -25,27 +35,6 @@ refresh_firms = dg.define_asset_job(
     "refresh_firms",
     selection=list(the_plan()["firm_data"].assets),
     description="Make the data tables of a range of firms.",
-)
-
-
-@dg.op(description="Pin the study anew, so that its holdout ends with the last whole week.")
-def move_study_to_newest_weeks(context: dg.OpExecutionContext, project: ProjectResource) -> None:
-    moved = project.open().move_study()
-    context.log.info(f"the study's origin is {moved.origin}, its holdout {moved.holdout_weeks} weeks")
-
-
-@dg.job(
-    description="Move the study to the newest weeks; its assets are stale then, and made by the next run."
-)
-def move_study() -> None:
-    move_study_to_newest_weeks()
-
-
-move_study_schedule = dg.ScheduleDefinition(
-    name="move_study_quarterly",
-    job=move_study,
-    cron_schedule="0 3 1 1,4,7,10 *",
-    description="Moves the study four times a year; off until it is switched on.",
 )
 
 
@@ -91,6 +80,52 @@ def firms_sensor(
     return dg.SensorResult(
         run_requests=runs, dynamic_partitions_requests=requests, cursor=here.intake.version
     )
+
+
+automation_sensor = dg.AutomationConditionSensorDefinition(
+    "automation",
+    target=dg.AssetSelection.all(),
+    run_tags={ONLY_MISSING: "true"},
+    description="Makes forecasts of firms with new data, then what is made across firms, then warehouse and report.",
+)
+
+
+@dg.sensor(
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Goes on with backfills in which firms failed: makes the rest without them.",
+)
+def finish_backfills(context: dg.SensorEvaluationContext) -> dg.SkipReason | None:
+    from cbmt_pipeline.definitions import defs
+
+    graph, plan = defs.resolve_asset_graph(), the_plan()
+    seen = set(json.loads(context.cursor or "[]"))
+    ended = context.instance.get_backfills(
+        filters=BulkActionsFilter(statuses=[BulkActionStatus.COMPLETED_FAILED]), limit=MOST_BACKFILLS
+    )
+    started = []
+    for backfill in ended:
+        if backfill.backfill_id in seen or not backfill.is_asset_backfill:
+            continue
+        broken = broken_steps(context.instance, backfill.backfill_id)
+        target = left_over(backfill.get_asset_backfill_data(graph), plan, broken)
+        if not target:
+            continue
+        first = backfill.tags.get(FOLLOWS, backfill.backfill_id)
+        started.append(
+            launch(
+                context.instance,
+                graph,
+                plan,
+                target,
+                title=f"{(backfill.title or first).removesuffix(REST)}{REST}",
+                description=f"What backfill {backfill.backfill_id} left out because firms failed in it.",
+                tags={**backfill.tags, FOLLOWS: first},
+            )
+        )
+        context.log.info(f"backfill {started[-1]} makes what {backfill.backfill_id} left out")
+    context.update_cursor(json.dumps([backfill.backfill_id for backfill in ended]))
+    return None if started else dg.SkipReason("no backfill with failed firms has left anything out")
 
 
 def contiguous_batches(keys: list[str], wanted: list[str], size: int) -> list[list[str]]:

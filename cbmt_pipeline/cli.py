@@ -1,4 +1,8 @@
+<<<<<<< HEAD
 """The command line `cbmt`: simulate, ingest, sources, run, forecast, study, status, ui, upgrade."""
+=======
+"""The command line `cbmt`: simulate, ingest, run, forecast, export, study, status, ui, upgrade."""
+>>>>>>> main
 
 from __future__ import annotations
 
@@ -14,6 +18,7 @@ from rich.table import Table
 
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
+from cbmt_pipeline.cli_export import export
 from cbmt_pipeline.cli_forecast import forecast
 from cbmt_pipeline.cli_ingest import ingest, sources
 from cbmt_pipeline.cli_run import run
@@ -136,6 +141,8 @@ def status(project: Project) -> None:
     timeline = project.timeline()
     live = project.origins("live")
     console.print(f"weeks {timeline.panel.first} to {timeline.panel.last}")
+    for line in project.deliveries().lines(project.config.delivery):
+        console.print(line, style="yellow", markup=False)
     console.print(f"live origin {live[0].week}" if live else "no live forecast yet: too few weeks")
     console.print(project.why_no_study() or f"study origin {project.study().origin}")
     plan = the_plan()
@@ -245,6 +252,7 @@ main.add_command(ingest)
 main.add_command(sources)
 main.add_command(run)
 main.add_command(forecast)
+main.add_command(export)
 
 
 def process() -> None:

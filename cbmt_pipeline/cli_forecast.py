@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
-
 import click
 from rich.console import Console
 from rich.table import Table
 
 from cbmt_core.errors import CbmtError
+from cbmt_core.names import UnknownFirm
 from cbmt_pipeline.progress import console
 from cbmt_pipeline.project import Project
 
@@ -45,9 +44,7 @@ def forecast(project: Project, firm: str) -> None:
         known = con.execute("SELECT firm, slug, currency FROM firm ORDER BY firm").fetchall()
         found = [row for row in known if firm in row[:2]]
         if not found:
-            near = difflib.get_close_matches(firm, [row[0] for row in known], n=3, cutoff=0.4)
-            hint = f"; did you mean {' or '.join(near)}?" if near else "; `cbmt status` lists them"
-            raise CbmtError(f"no firm is called {firm!r}{hint}")
+            raise UnknownFirm(firm, [row[0] for row in known])
         name, _, currency = found[0]
         rows = con.execute(QUARTERS, {"firm": name}).fetchall()
         if not rows:

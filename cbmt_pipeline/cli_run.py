@@ -10,15 +10,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.table import Table
 
 from cbmt_core.config import PROFILE_NAMES
 from cbmt_core.errors import CbmtError
 from cbmt_core.models import MODELS, networks
-from cbmt_core.names import Unit
+from cbmt_core.names import Unit, UnknownFirm
 from cbmt_core.timeline import PURPOSES, Purpose
+<<<<<<< HEAD
 from cbmt_core.transactions import FileReport
 from cbmt_core.transactions.reasons import NOT_BAD
+=======
+from cbmt_pipeline.cli_summary import print_summary
+>>>>>>> main
 from cbmt_pipeline.manifest import digest_of
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
 from cbmt_pipeline.progress import Bar, console, listen
@@ -27,7 +30,7 @@ from cbmt_pipeline.project import Project
 if TYPE_CHECKING:
     from cbmt_pipeline.runner import RunOutcome, Workers
 
-__all__ = ["read_new_files", "run"]
+__all__ = ["chosen_firms", "read_new_files", "run"]
 
 NETWORK_STEPS = ("tuned_models", "neural_forecasts")
 PASSES: tuple[tuple[Purpose, ...], ...] = (("live",), PURPOSES)
@@ -87,6 +90,12 @@ def _set_aside(project: Project, entry: FileReport) -> str:
 )
 @click.option("--no-networks", is_flag=True, help="Leave out the networks: seconds a firm, not minutes.")
 @click.option("--live-only", is_flag=True, help="Only the year ahead: no backtests, no study.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Keep a line for every step, and say which diagnostics there are not.",
+)
 @click.option("--timings", is_flag=True, help="Say at the end how many seconds each step took.")
 @click.option(
     "--all", "everything", is_flag=True, help="Make every firm anew, also those that are up to date."
@@ -100,6 +109,7 @@ def run(
     profile: str | None,
     no_networks: bool,
     live_only: bool,
+    verbose: bool,
     timings: bool,
     everything: bool,
 ) -> None:
@@ -129,7 +139,7 @@ def run(
             raise
         intake_error = str(error)
         console.print(intake_error, style="red")
-    chosen = _chosen(project, firms)
+    chosen = chosen_firms(project, firms)
     _say_weeks(project)
     job = Job(
         project,
@@ -140,6 +150,7 @@ def run(
         profile=profile,
         everything=everything,
         without=NETWORK_STEPS if no_networks else (),
+        verbose=verbose,
     )
     with job:
         for purposes in PASSES[:1] if live_only else PASSES:
@@ -155,19 +166,19 @@ def run(
         # A run that has something to do does this before it begins.
         fail_orphaned_runs(project)
         console.print("everything is up to date" + (" for " + ", ".join(only) if only else ""))
-    _print_made(project, time.monotonic() - started, bool(job.runs))
+    print_summary(project, time.monotonic() - started, bool(job.runs), verbose)
     if job.failures or intake_error:
         sys.exit(1)
 
 
-def _chosen(project: Project, firms: tuple[str, ...]) -> list[Unit] | None:
+def chosen_firms(project: Project, firms: tuple[str, ...]) -> list[Unit] | None:
     """The firms that were asked for; None for all."""
     if not firms:
         return None
     units = list(project.intake.units())
     wanted = [unit for unit in units if unit.name in firms or unit.slug in firms]
-    if unknown := set(firms) - {name for unit in wanted for name in (unit.slug, unit.name)}:
-        raise CbmtError(f"no firm is called {', '.join(sorted(unknown))}; `cbmt status` lists them")
+    for unknown in sorted(set(firms) - {name for unit in wanted for name in (unit.slug, unit.name)}):
+        raise UnknownFirm(unknown, [unit.name for unit in units])
     return wanted
 
 
@@ -176,6 +187,8 @@ def _say_weeks(project: Project) -> None:
     console.print(
         f"weeks: {timeline.panel.first} to {timeline.panel.last}, after {timeline.washout_weeks} of washout"
     )
+    for line in project.deliveries().lines(project.config.delivery):
+        console.print(line, style="yellow", markup=False)
     if missing := project.why_no_study():
         console.print(f"no study yet: {missing}")
     else:
@@ -204,6 +217,7 @@ class Job:
     profile: str | None = None
     everything: bool = False
     without: tuple[str, ...] = ()
+    verbose: bool = False
     runs: int = 0
     failures: list[str] = field(default_factory=list)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -233,7 +247,8 @@ class Job:
                 slugs = list(dict.fromkeys(task.unit.slug for task in tasks if task.unit))
                 outcomes = self._firms(step, slugs, self._config(step, tasks))
             else:
-                outcomes = [_across_firms(_title(step), self.project, step, self._config(step, tasks))]
+                config = self._config(step, tasks)
+                outcomes = [_across_firms(_title(step), self.project, step, config, keep=self.verbose)]
             self.seconds[step.name] = self.seconds.get(step.name, 0.0) + time.monotonic() - started
             self._note(step, outcomes)
 
@@ -269,7 +284,7 @@ class Job:
 
         if self._pool is None:
             self._pool = Workers(self.workers)
-        with Bar(_title(step), len(slugs)) as bar:
+        with Bar(_title(step), len(slugs), keep=self.verbose) as bar:
             return run_firms(
                 self.project,
                 list(step.asset_needs),
@@ -298,11 +313,13 @@ def _title(step: Step) -> str:
     return step.name.replace("_", " ")
 
 
-def _across_firms(title: str, project: Project, step: Step, config: dict[str, Any]) -> RunOutcome:
+def _across_firms(
+    title: str, project: Project, step: Step, config: dict[str, Any], *, keep: bool = True
+) -> RunOutcome:
     """Materialise an asset that is not partitioned behind a bar."""
     from cbmt_pipeline.runner import run_assets
 
-    with Bar(title, 1) as bar:
+    with Bar(title, 1, keep=keep) as bar:
         listen(bar.hear)
         try:
             outcome = run_assets(project, [step.name], config)
@@ -310,55 +327,3 @@ def _across_firms(title: str, project: Project, step: Step, config: dict[str, An
         finally:
             listen(None)
     return outcome
-
-
-def _print_made(project: Project, seconds: float, changed: bool) -> None:
-    import duckdb
-
-    with duckdb.connect(str(project.warehouse), read_only=True) as con:
-        errors = con.execute(
-            "SELECT model, firms, mean, median, average_rank, reference FROM accuracy_summary WHERE metric = 'smape' "
-            "AND outcome = 'total_sales' AND horizon = 'full' AND industry = '(all)' ORDER BY mean"
-        ).fetchall()
-        ((forecast_firms,),) = con.execute(
-            "SELECT count(DISTINCT firm) FROM accuracy JOIN firm USING (firm) WHERE segment IS NULL"
-        ).fetchall()
-        lacking = con.execute("SELECT diagnostic, note FROM diagnostic WHERE NOT made").fetchall()
-        failed = con.execute(
-            "SELECT model, purpose, count(*), min_by(firm, firm), min_by(reason, firm) FROM model_fit "
-            "WHERE NOT succeeded GROUP BY model, purpose ORDER BY ALL"
-        ).fetchall()
-        ahead = con.execute("SELECT count(DISTINCT firm), min(week), max(week) + 6 FROM forecast").fetchall()[
-            0
-        ]
-    if changed and errors:
-        table = Table(
-            "model", "firms", "mean", "median", "rank", title="study: holdout error of total sales, SMAPE"
-        )
-        for column in table.columns[1:]:
-            column.justify = "right"
-        for model, firms, mean, median, rank, _ in errors:
-            place = "" if rank is None else f"{rank:.1f}"
-            table.add_row(model, str(firms), f"{mean:.2f}", f"{median:.2f}", place)
-        console.print(table)
-        _, compared, *_, reference = errors[0]
-        if compared < forecast_firms:
-            console.print(
-                f"compared on the {compared:,} of {forecast_firms:,} firms that have a forecast by {reference}; "
-                "run it for the others too"
-            )
-    if changed:
-        for model, purpose, count, firm, reason in failed:
-            others = f" and {count - 1:,} more (see model_fit)" if count > 1 else ""
-            console.print(f"{model} ({purpose}) failed for {firm}{others}: {reason}", markup=False)
-        for diagnostic, note in lacking:
-            console.print(f"no {diagnostic.replace('_', ' ')}: {note}")
-    if ahead[0]:
-        console.print(
-            f"\n{ahead[0]:,} {'firm has' if ahead[0] == 1 else 'firms have'} a live forecast, from {ahead[1]} to "
-            f"{ahead[2]}: cbmt forecast FIRM"
-        )
-    console.print(f"{'made' if changed else 'checked'} in {seconds:.0f} s")
-    console.print(f"  DuckDB file  {project.warehouse}   (open it read-only: duckdb -readonly)")
-    console.print(f"  report       {project.report}   (open it in a browser)")
-    console.print("  UI           cbmt ui, then http://127.0.0.1:3000")

@@ -20,7 +20,7 @@ from cbmt_pipeline.plan import Step
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Made, Records, Work
 
-__all__ = ["forecast_step", "forecasts_made", "model_versions", "runs_metadata"]
+__all__ = ["forecast_step", "forecasts_made", "model_options", "model_versions", "runs_metadata"]
 
 
 def forecast_step(
@@ -50,7 +50,10 @@ def forecast_step(
         make=make,
         description=description,
         group="forecasts" if purpose == "study" else purpose,
-        writes=tuple(TABLES[table] for table in FORECAST_TABLES),
+        # Bands rest on forecasts of the same models at other origins, which the study's are not.
+        writes=tuple(
+            TABLES[t] for t in (*FORECAST_TABLES, *(("forecast_spread",) if purpose != "study" else ()))
+        ),
         needs=needs,
         version=version,
         code=("cbmt_core.forecasting", "cbmt_core.compose", "cbmt_core.fits", "cbmt_core.panel"),
@@ -88,7 +91,7 @@ def _make(work: Work, known: Sequence[str]) -> Made:
         work.tell(name, k / len(work.items))
         with threadpool_limits(1):
             try:
-                options = _options(work, name)
+                options = model_options(work, name)
             except CannotFit as error:
                 runs.append(
                     ModelRun(panel.firm, name, panel.origin, work.options.seed, 0.0, reason=error.reason)
@@ -100,7 +103,7 @@ def _make(work: Work, known: Sequence[str]) -> Made:
     return forecasts_made(work, runs, model_versions(work.items))
 
 
-def _options(work: Work, name: str) -> dict[str, Any]:
+def model_options(work: Work, name: str) -> dict[str, Any]:
     """What a model takes from the project: the prior that firms learned, settings tuned in the study."""
     taken = options_of(name)
     if "priors" in taken:
@@ -126,8 +129,10 @@ def _options(work: Work, name: str) -> dict[str, Any]:
 def forecasts_made(work: Work, runs: Sequence[ModelRun], made_with: Mapping[str, str]) -> Made:
     """The runs as tables; a model that broke, instead of refusing, is tried again by the next run."""
     whole = {run.model for run in runs if not (run.reason or "").startswith(UNEXPECTED)}
+    written = {table.name for table in work.step.writes}
+    tables = forecast_tables(runs, work.at.purpose)
     return Made(
-        dict(forecast_tables(runs, work.at.purpose)),
+        {name: frame for name, frame in tables.items() if name in written},
         items={name: value for name, value in made_with.items() if name in whole},
         metadata=runs_metadata(runs),
     )

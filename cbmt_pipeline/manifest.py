@@ -50,16 +50,21 @@ class Manifest:
     @property
     def digest(self) -> str:
         """Changes when the content of the outputs does; for steps that write no files, when their inputs do."""
-        return digest_of(self.files or [self.version, self.inputs])
+        made = self.files or [self.version, self.inputs]
+        return digest_of([made, self.rejected] if self.rejected else made)
 
     def up_to(self, week: date) -> str:
         """Digest of what was known at the end of `week`; empty where nothing was."""
         known = [day for day in self.as_of if day <= week.isoformat()]
         return self.as_of[max(known)] if known else ""
 
+    def reaches(self, week: date) -> bool:
+        """Whether the outputs go on through `week`."""
+        return bool(self.as_of) and week.isoformat() <= max(self.as_of)
+
     def covers(self, week: date) -> bool:
         """Whether the outputs begin by `week` and reach through it."""
-        return bool(self.as_of) and min(self.as_of) <= week.isoformat() <= max(self.as_of)
+        return self.reaches(week) and min(self.as_of) <= week.isoformat()
 
 
 @dataclass(frozen=True)

@@ -43,7 +43,7 @@ class Step:
         by_firm: one piece of work a firm (a Dagster partition), or one across all firms.
         purposes: forecast origins it is carried out at; none for what knows no origin.
         sees_target: reads the weeks after the origin too, to judge forecasts of them.
-        batch: firms in one Dagster run.
+        batch: firms in one Dagster run; another number than the steps it needs have.
         options: settings of a run (fields of `work.Options`) that it understands.
         settings: further inputs, name -> digest: part of the configuration, say. Under the name of a step that it
             needs, what it takes from that step.
@@ -124,6 +124,8 @@ class Plan:
         found = {step.name: step for step in steps}
         self._of_asset = {asset: step for step in found.values() for asset in step.asset_needs}
         self.steps: tuple[Step, ...] = tuple(self._ordered(found))
+        for step in self.steps:
+            self._check_batch(step)
 
     @classmethod
     def of_package(cls, package: str) -> Plan:
@@ -147,6 +149,15 @@ class Plan:
         found = {self._of_asset[asset].name: self._of_asset[asset] for asset in sorted(assets)}
         return [other for other in found.values() if other is not step]
 
+    def _check_batch(self, step: Step) -> None:
+        """Dagster puts assets with equal batches into one run, where a bad firm of the one fails the other for all."""
+        same = [other.name for other in self.needed(step) if other.by_firm and other.batch == step.batch]
+        if step.by_firm and step.batch > 1 and same:
+            raise ValueError(
+                f"step {step.name} needs {', '.join(same)} and has the same batch, {step.batch}: choose another, or "
+                "one bad firm fails it for all firms of a run"
+            )
+
     def asset_needs(self, step: Step) -> dict[str, tuple[str, ...]]:
         """Every asset of a step with the assets it needs, `ALL` written out."""
         if ALL not in step.needs:
@@ -156,6 +167,31 @@ class Plan:
             more = {a for a, other in self._of_asset.items() if own & set(other.needs)} - own
             own, grown = own | more, bool(more)
         return {asset: tuple(a for a in self._of_asset if a not in own) for asset in step.asset_needs}
+
+    def edges(self, step: Step) -> dict[str, tuple[str, ...]]:
+        """Every asset of a step with the assets it needs, without those that come before another one anyway.
+
+        The Dagster graph is drawn from these. A step by firm keeps what it needs of the same firm, also where something
+        across firms comes in between.
+        """
+        return {asset: self._reduced(step, needs) for asset, needs in self.asset_needs(step).items()}
+
+    def _reduced(self, step: Step, needs: tuple[str, ...]) -> tuple[str, ...]:
+        def comes_before(early: str, late: str) -> bool:
+            between = self._of_asset[late]
+            return (between.by_firm or not step.by_firm) and early in self._before(late)
+
+        return tuple(n for n in needs if not any(comes_before(n, other) for other in needs if other != n))
+
+    def _before(self, asset: str) -> set[str]:
+        """All assets that are made before an asset. The assets of another step are made together."""
+        step = self._of_asset[asset]
+        found: set[str] = set()
+        for need in self.asset_needs(step)[asset]:
+            other = self._of_asset[need]
+            found |= {need} if other is step else set(other.asset_needs)
+            found |= self._before(need)
+        return found - ({asset} if step.assets else set(step.asset_needs))
 
     @cached_property
     def tables(self) -> dict[str, Table]:
@@ -240,7 +276,7 @@ class State:
         """Digest of what `other` made at `at`, as far as `step` at `origin` sees it."""
 
         def seen(manifest: Manifest | None) -> str:
-            if manifest is None:
+            if manifest is None or (origin and manifest.rejected and not manifest.as_of):
                 return ""
             if origin and manifest.as_of:
                 return manifest.up_to(origin.target.last if step.sees_target else origin.week)
@@ -273,12 +309,17 @@ class State:
         return lacking or None
 
     def ready(self, step: Step, origin: Origin | None, unit: Unit | None) -> bool:
-        """Whether there is something to make it from: of each firm step it needs, an output to be trusted."""
+        """Whether there is something to make it from: of each firm step it needs, an output to be trusted.
+
+        A firm that has not delivered the weeks that count at an origin (of a study, its holdout too) is not ready.
+        """
         for other in self.plan.needed(step):
             if not other.by_firm or other.has_origins or not step.by_firm:
                 continue
             made = self.manifest(other, None, unit)
             if made is None or made.rejected:
+                return False
+            if origin and made.as_of and not made.reaches(origin.needed_week):
                 return False
         return True
 

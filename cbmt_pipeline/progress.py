@@ -58,7 +58,14 @@ def tell(firm: str, doing: str, share: float) -> None:
 class Bar:
     """Things done of things to do, what is being done now, and the time left."""
 
-    def __init__(self, title: str, total: int, on: Console = console, pulse: float = PULSE) -> None:
+    def __init__(
+        self, title: str, total: int, on: Console = console, pulse: float = PULSE, *, keep: bool = True
+    ) -> None:
+        """
+        Args:
+            pulse: seconds between lines where there is no terminal.
+            keep: whether the full bar stays when all is done.
+        """
         self._console, self._title, self._pulse = on, title, pulse
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -70,6 +77,8 @@ class Bar:
             TextColumn("{task.fields[now]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
             console=on,
             speed_estimate_period=MEMORY,
+            transient=not keep,
+            disable=not keep and not on.is_terminal,
         )
         self._task = self._progress.add_task(title, total=total, now="", done=0)
         self._done = 0

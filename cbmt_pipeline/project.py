@@ -18,7 +18,7 @@ from cbmt_core.errors import CbmtError, ConfigError, HistoryTooShort
 from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit
 from cbmt_core.timeline import Origin, Purpose, Timeline
-from cbmt_core.transactions import Intake
+from cbmt_core.transactions import Deliveries, Intake, deliveries, firm_timeline, project_timeline
 from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.manifest import Manifests
 
@@ -85,7 +85,15 @@ class Project:
 
     def timeline(self) -> Timeline:
         """The weeks the ingested data hold."""
-        return self.intake.timeline(self.config)
+        return project_timeline(self.intake, self.config)
+
+    def timeline_of(self, unit: Unit) -> Timeline:
+        """The weeks that one firm has delivered."""
+        return firm_timeline(self.intake, self.config, unit)
+
+    def deliveries(self) -> Deliveries:
+        """Which firms have delivered which weeks."""
+        return deliveries(self.intake, self.config.delivery)
 
     def study(self) -> StudyDesign:
         """The study, where it was pinned or would be made now; HistoryTooShort where it cannot be."""

@@ -9,19 +9,25 @@ from functools import partial
 from typing import TypeVar
 
 import duckdb
+import pandas as pd
 
 from cbmt_core import atomic, duck
 from cbmt_core.duck import identifier, literal
 from cbmt_core.errors import HistoryTooShort
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TIMELINE, VIEWS, Table
+from cbmt_core.schema import FIRM_STATE, SCHEMAS, SNAPSHOT, STUDY, STUDY_WINDOW, TIMELINE, VIEWS, Table
 from cbmt_core.timeline import Timeline
+from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.plan import Plan
 from cbmt_pipeline.project import Project
+from cbmt_pipeline.snapshot import Snapshot
 
-__all__ = ["publish"]
+__all__ = ["READABLE_SINCE", "create", "create_views", "publish", "retrying"]
 
 READABLE_SINCE = "v1.2.0"
 """The oldest DuckDB that can open the published file: analysts' tools are seldom as new as the pipeline."""
+COPIED = "this table is not in the file - for a copy of the file use cbmt export"
+"""An empty folder of the lake, in the path of the views that read from it. DuckDB has no other way to say it: where
+the lake is not there, its error is the path."""
 
 T = TypeVar("T")
 
@@ -31,27 +37,38 @@ def publish(project: Project, plan: Plan) -> dict[str, int]:
     rows: dict[str, int] = {}
     with atomic.replacing(project.warehouse) as target, duck.connect(project.spill) as con:
         con.execute(f"ATTACH {literal(str(target))} AS w (STORAGE_VERSION {literal(READABLE_SINCE)}); USE w")
+        for schema in SCHEMAS:
+            con.execute(f"CREATE SCHEMA {schema}")
+        snapshot = Snapshot(project, plan, con)
+        snapshot.attach_before()
         for table in plan.tables.values():
             if table.native:
-                _create(con, table)
-                rows[table.name] = _retrying(partial(_fill, con, table, project, plan))
+                create(con, table)
+                rows[table.name] = retrying(partial(_fill, con, table, snapshot))
             else:
-                _view(con, table, project, plan)
-        _describe_weeks(con, project)
-        for view in VIEWS:
-            con.execute(f"CREATE VIEW {view.name} AS {view.sql}")
-            con.execute(f"COMMENT ON VIEW {view.name} IS {literal(view.meaning)}")
-            _comment_columns(con, view.name, view.columns)
+                _view(con, table, snapshot)
+        _describe_weeks(con, snapshot)
+        create_views(con)
         con.execute("USE memory; DETACH w")
     return rows
 
 
-def _create(con: duckdb.DuckDBPyConnection, table: Table) -> None:
+def create(con: duckdb.DuckDBPyConnection, table: Table, *, keyed: bool = True) -> None:
+    """Make the empty table with its key, if `keyed`, and comments."""
     columns = [f"{identifier(c.name)} {c.type}{'' if c.nullable else ' NOT NULL'}" for c in table.columns]
-    key = ", ".join(identifier(name) for name in table.key)
-    con.execute(f"CREATE TABLE {table.name} ({', '.join(columns)}, PRIMARY KEY ({key}))")
-    con.execute(f"COMMENT ON TABLE {table.name} IS {literal(table.meaning)}")
-    _comment_columns(con, table.name, table.meanings)
+    if keyed:
+        columns.append(f"PRIMARY KEY ({', '.join(identifier(name) for name in table.key)})")
+    con.execute(f"CREATE TABLE {table.relation} ({', '.join(columns)})")
+    con.execute(f"COMMENT ON TABLE {table.relation} IS {literal(table.meaning)}")
+    _comment_columns(con, table.relation, table.meanings)
+
+
+def create_views(con: duckdb.DuckDBPyConnection) -> None:
+    """Make the views, once their tables are there."""
+    for view in VIEWS:
+        con.execute(f"CREATE VIEW {view.name} AS {view.sql}")
+        con.execute(f"COMMENT ON VIEW {view.name} IS {literal(view.meaning)}")
+        _comment_columns(con, view.name, view.columns)
 
 
 def _comment_columns(con: duckdb.DuckDBPyConnection, relation: str, meanings: Mapping[str, str]) -> None:
@@ -59,27 +76,38 @@ def _comment_columns(con: duckdb.DuckDBPyConnection, relation: str, meanings: Ma
         con.execute(f"COMMENT ON COLUMN {relation}.{identifier(name)} IS {literal(meaning)}")
 
 
-def _relation(table: Table, project: Project, plan: Plan) -> str:
-    """What is published of a table: every vintage and backtest, but of the study only the present one."""
-    writers, relation = plan.writers(table.name), project.lake.relation(table)
+def _relation(table: Table, snapshot: Snapshot, lake: Lake, *, stored: bool = True) -> str:
+    """What is published of a table: every whole vintage and backtest, but of the study only the present one.
+
+    Args:
+        stored: rows are copied, so that those of the study may come from the file published before.
+    """
+    project, plan = snapshot.project, snapshot.plan
+    writers, relation = plan.writers(table.name), lake.relation(table)
     purposes = {purpose for step in writers for purpose in step.purposes}
-    where = []
+    where, more = [], ""
     if "study" in purposes:
         studies = project.origins("study")
+        before = snapshot.study_rows(table) if stored else None
         if purposes == {"study"} or "purpose" not in table.column_names:
-            return project.lake.relation(table, studies[0].week) if studies else table.empty()
-        present = f"DATE '{studies[0].week}'" if studies else "NULL"
+            return before or (lake.relation(table, studies[0].week) if studies else table.empty())
+        present = f"DATE '{studies[0].week}'" if studies and not before else "NULL"
         where.append(f"(purpose <> 'study' OR origin = {present})")
-    if "live" in purposes and not any(step.by_firm for step in writers):
+        more = f" UNION ALL BY NAME FROM {before}" if before else ""
+    if "live" in purposes and (unfinished := snapshot.unfinished_origin):
+        live = "" if purposes == {"live"} else " AND purpose = 'live'"
+        where.append(f"NOT (origin = DATE '{unfinished.week}'{live})")
+    if "live" in purposes and "firm" in table.column_names and not any(step.by_firm for step in writers):
         # Earlier vintages, which are never rewritten, may name firms that are in no source any more.
         firms = ", ".join(literal(unit.name) for unit in project.intake.units())
         where.append(f"firm IN ({firms})")
-    return f"(SELECT * FROM {relation} WHERE {' AND '.join(where)})" if where else relation
+    return f"(SELECT * FROM {relation} WHERE {' AND '.join(where)}{more})" if where else relation
 
 
-def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project, plan: Plan) -> int:
-    con.execute(f"DELETE FROM {table.name}")
-    parts = [f"SELECT {table.select()} FROM {_relation(table, project, plan)}"]
+def _fill(con: duckdb.DuckDBPyConnection, table: Table, snapshot: Snapshot) -> int:
+    project = snapshot.project
+    con.execute(f"DELETE FROM {table.relation}")
+    parts = [f"SELECT {table.select()} FROM {_relation(table, snapshot, project.lake)}"]
     if table.name == "quarantine":
         # Rows that name no firm belong to no partition; they come from the intake itself.
         intake = duck.parquet(map(project.intake.path, project.intake.ledger()))
@@ -87,11 +115,11 @@ def _fill(con: duckdb.DuckDBPyConnection, table: Table, project: Project, plan: 
             f"SELECT {table.select()} FROM (SELECT * REPLACE (coalesce(firm, '') AS firm) "
             f"FROM {intake} WHERE slug IS NULL)"
         )
-    con.execute(f"INSERT INTO {table.name} {' UNION ALL '.join(parts)}")
-    return int(con.execute(f"SELECT count(*) FROM {table.name}").fetchall()[0][0])
+    con.execute(f"INSERT INTO {table.relation} {' UNION ALL '.join(parts)}")
+    return int(con.execute(f"SELECT count(*) FROM {table.relation}").fetchall()[0][0])
 
 
-def _retrying(action: Callable[[], T], attempts: int = 5) -> T:
+def retrying(action: Callable[[], T], attempts: int = 5) -> T:
     """A read may meet a file just as it is replaced; the next try sees the new one."""
     for attempt in range(1, attempts):
         try:
@@ -101,7 +129,9 @@ def _retrying(action: Callable[[], T], attempts: int = 5) -> T:
     return action()
 
 
-def _describe_weeks(con: duckdb.DuckDBPyConnection, project: Project) -> None:
+def _describe_weeks(con: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
+    project = snapshot.project
+    states = snapshot.firm_states()
     timeline = project.timeline()
     dates = tuple(getattr(timeline, field.name) for field in fields(Timeline))
     studies, windows = [], []
@@ -113,19 +143,31 @@ def _describe_weeks(con: duckdb.DuckDBPyConnection, project: Project) -> None:
         studies.append((*dates, study.training_weeks, study.holdout_weeks))
         names = "washout training validation calibration holdout bridge_baseline bridge_target"
         windows += [(name, getattr(study, name)) for name in names.split()]
+    if not snapshot.study_is_whole and not snapshot.study_from_before:
+        studies.clear()
     for table, rows in (
+        (SNAPSHOT, [snapshot.row(states)]),
+        (FIRM_STATE, states),
         (TIMELINE, [dates]),
         (STUDY, studies),
         (STUDY_WINDOW, [(name, w.first, w.last, len(w)) for name, w in windows if len(w)]),
     ):
-        _create(con, table)
+        create(con, table)
         if rows:
-            con.executemany(f"INSERT INTO {table.name} VALUES ({', '.join('?' * len(table.columns))})", rows)
+            con.register("described", pd.DataFrame(rows, columns=table.column_names, dtype=object))
+            con.execute(f"INSERT INTO {table.relation} SELECT {table.select()} FROM described")
+            con.unregister("described")
 
 
-def _view(con: duckdb.DuckDBPyConnection, table: Table, project: Project, plan: Plan) -> None:
+def _view(con: duckdb.DuckDBPyConnection, table: Table, snapshot: Snapshot) -> None:
     """The largest tables stay in the lake: copying them would be most of the work of publishing."""
-    con.execute(f"CREATE VIEW {table.name} AS FROM {_relation(table, project, plan)}")
-    meaning = f"{table.meaning} Read from the lake as it is now, not from the snapshot."
-    con.execute(f"COMMENT ON VIEW {table.name} IS {literal(meaning)}")
-    _comment_columns(con, table.name, table.meanings)
+    note = snapshot.project.lake.root / COPIED
+    note.mkdir(parents=True, exist_ok=True)
+    relation = _relation(table, snapshot, Lake(note / ".."), stored=False)
+    con.execute(f"CREATE VIEW {table.relation} AS FROM {relation}")
+    meaning = (
+        f"{table.meaning} Read from the lake as it is now, not from the snapshot; `cbmt export` makes a file that "
+        "holds it."
+    )
+    con.execute(f"COMMENT ON VIEW {table.relation} IS {literal(meaning)}")
+    _comment_columns(con, table.relation, table.meanings)

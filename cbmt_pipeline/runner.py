@@ -28,7 +28,7 @@ from cbmt_pipeline.partitions import FIRM_PARTITIONS
 from cbmt_pipeline.progress import News
 from cbmt_pipeline.project import Project
 
-__all__ = ["RunOutcome", "Workers", "fail_orphaned_runs", "run_assets", "run_firms"]
+__all__ = ["RunOutcome", "Workers", "fail_orphaned_runs", "materialise_intake", "run_assets", "run_firms"]
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 DEATHS = 3
@@ -87,6 +87,16 @@ def run_assets(project: Project, assets: Sequence[str], config: dict[str, Any] |
     fail_orphaned_runs(project)
     outcome = _execute(project.root, tuple(assets), (), config or {})
     return outcome if outcome.success else replace(outcome, failure=f"{', '.join(assets)}: {outcome.failure}")
+
+
+def materialise_intake(instance: dg.DagsterInstance) -> RunOutcome:
+    """Materialise `intake` in a run of its own on an instance that is open."""
+    from cbmt_pipeline.definitions import defs
+
+    job = defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection={dg.AssetKey("intake")})
+    result = job.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False)
+    failure = next((_why(event) for event in result.all_events if event.is_step_failure), "")
+    return RunOutcome(result.run_id, (), result.success, failure)
 
 
 def run_firms(

@@ -143,21 +143,40 @@ class Work:
             cohort_week=lake.relation(TABLES["cohort_week"], unit=unit),
             orders=lake.relation(TABLES["transactions"], unit=unit) if customers else None,
         )
-        return panel.until(until or self.at.week)
+        week = until or self.at.week
+        if panel.origin < week:
+            raise BadFirmData(unit.name, f"it has delivered weeks up to {panel.origin}, not {week}")
+        return panel.until(week)
 
     def relations(self) -> Relations:
-        """What the step may see of every firm: data up to the origin (or through its target), forecasts made there."""
+        """What the step may see: data up to the origin (or through its target), forecasts made there.
+
+        Of firms that have delivered the weeks that count at the origin: the others would look as if they sold nothing.
+        """
         lake, at = self.project.lake, self.at
         last = at.target.last if self.step.sees_target else at.week
         data = {
-            name: f"(SELECT * FROM {lake.relation(TABLES[name])} WHERE week <= DATE '{last}')"
+            name: f"(SELECT * FROM {lake.relation(TABLES[name])} WHERE week <= DATE '{last}' AND {self.delivered()})"
             for name in ("firm_week", "cohort_week")
         }
         forecasts = {
             name: f"(SELECT * FROM {lake.relation(TABLES[name], at.week)} WHERE purpose = '{at.purpose}')"
             for name in ("model_fit", "forecast_week", "forecast_cohort_week")
         }
-        return Relations(firm=lake.relation(TABLES["firm"]), **data, **forecasts)
+        return Relations(firm=self.firms(), **data, **forecasts)
+
+    def delivered(self) -> str:
+        """SQL condition: the firm's tables reach the last week that counts at the origin."""
+        weeks = self.project.lake.relation(TABLES["firm_week"])
+        self.con.execute(
+            f"CREATE TEMP TABLE IF NOT EXISTS _delivered AS SELECT firm FROM {weeks} "
+            f"WHERE week = DATE '{self.at.needed_week}'"
+        )
+        return "firm IN (FROM _delivered)"
+
+    def firms(self) -> str:
+        """The relation `firm` of those that have delivered the weeks that count at the origin."""
+        return f"(SELECT * FROM {self.project.lake.relation(TABLES['firm'])} WHERE {self.delivered()})"
 
     def frame(self, table: str) -> pd.DataFrame:
         """A table made across firms at the same origin."""
@@ -240,9 +259,7 @@ def _store(
     )
     if made.rejected:
         # What is made from the last good outputs stays as it is.
-        earlier = work.state.manifest(step, origin, unit)
-        if earlier is None:
-            return manifest, rows
+        earlier = work.state.manifest(step, origin, unit) or manifest
         manifest = replace(earlier, files={**earlier.files, **files}, rejected=made.rejected)
     project.manifests.write(part, week, unit, manifest)
     return manifest, rows

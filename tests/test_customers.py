@@ -15,8 +15,8 @@ from order_sets import WEEK, count_cohorts, order_sets, put, small_design, sunda
 from cbmt_core.cohorts import make_cohort_week
 from cbmt_core.customers import customer_history, read_panel
 from cbmt_core.design import StudyDesign
-from cbmt_core.errors import BadFirmData, CbmtError
-from cbmt_core.names import Unit
+from cbmt_core.errors import CbmtError
+from cbmt_core.names import Unit, UnknownFirm
 
 
 @pytest.fixture(scope="module")
@@ -96,8 +96,8 @@ def test_one_firm_is_read_out_of_many(con):
     both = {"cohort_week": "(FROM c1 UNION ALL FROM c2)", "orders": "(FROM t1 UNION ALL FROM t2)"}
     assert read_panel(con, "O'Neil", design, **both).S[0] == 1
     assert read_panel(con, "other", design, **both).S[0] == 2
-    with pytest.raises(BadFirmData, match="firm 'nobody'"):
-        read_panel(con, "nobody", design, **both)
+    with pytest.raises(UnknownFirm, match="no firm is called 'oneil'; did you mean O'Neil"):
+        read_panel(con, "oneil", design, **both)
 
 
 def test_a_median_firm_takes_about_a_second(con):

@@ -1,5 +1,6 @@
 """Exhibits: published figures follow from published ones, and every table keeps its declared columns."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import date
 
@@ -23,6 +24,7 @@ from cbmt_core.exhibits import (
     exhibits,
     gather,
 )
+from cbmt_core.exhibits.figures import FIGURES
 from cbmt_core.metrics import FULL, HORIZONS, OUTCOMES
 from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
@@ -136,15 +138,34 @@ def test_every_exhibit_keeps_its_columns_whatever_has_run(con):
 
 
 def test_every_exhibit_names_its_place_in_the_paper():
-    # Web App. and main text: 22 tables of results, two lists of the diagnostics, the data of six figures.
-    assert len(EXHIBITS) == 30
-    assert sum(exhibit.paper.startswith("Table: ") for exhibit in EXHIBITS.values()) == 24
+    # Main text and Web App.: 26 captioned tables, one without a caption, the data of six figures, one algorithm.
+    kinds = Counter(exhibit.paper.partition(":")[0] for exhibit in EXHIBITS.values())
+    assert kinds == {"Table": 27, "Figure": 6, "Algorithm": 1}
+    captioned = {e.paper.rpartition("(")[2].rstrip(")") for e in EXHIBITS.values() if "(tab:" in e.paper}
+    assert len(captioned) == 26
+    assert len({figure.label for figure in FIGURES}) == len(FIGURES) == 14
     labels = [exhibit.paper[exhibit.paper.index("(") :] for exhibit in EXHIBITS.values()]
     assert len(set(labels)) == len(labels)
     for name, exhibit in EXHIBITS.items():
         assert name.startswith("exhibit_")
         assert exhibit.note.endswith(".")
         assert not exhibit.table.partitioned
+
+
+def test_static_exhibits_need_no_data_and_follow_the_code(con):
+    frames = exhibits(gather(con, Relations(), DESIGN, errors_of({}), bridges_of([])))
+    benchmarks = frames["exhibit_benchmark_models"]
+    assert list(benchmarks["model"]) == list(BENCHMARKS)
+    assert benchmarks.set_index("model").loc["wg_pnbd_e_pp", "ropc"] == "Pareto/NBD with covariates"
+    assert benchmarks.set_index("model").loc["lmp_v2", "variant"] == "cohort weeks, no covariates"
+    candidates = frames["exhibit_direct_candidates"].set_index("candidate")
+    # Web App. Table "Direct Aggregate-Sales Transformer Candidate Grid", rows C06 and C07.
+    assert list(candidates.loc["C06"].drop("row")) == [20, 0.0003, 32, 128, 3, 2, 0.10]
+    assert list(candidates.loc["C07"].drop("row")) == [12, 0.0005, 32, 64, 2, 2, 0.05]
+    studies = frames["exhibit_related_studies"]
+    assert len(studies) == 23
+    assert list(studies.loc[studies["revenue_in_estimation"], "study"]) == ["CBMT"]
+    assert list(frames["exhibit_walk_forward_algorithm"]["when"].unique()) == ["start", "each week", "end"]
 
 
 def test_sixteen_models_are_ranked(con):

@@ -9,7 +9,7 @@ from cbmt_core.cohorts import make_cohort_week, make_firm_week
 from cbmt_core.config import ProjectConfig
 from cbmt_core.customers import read_panel
 from cbmt_core.names import Unit
-from cbmt_core.transactions import Intake
+from cbmt_core.transactions import Intake, project_timeline
 from cbmt_core.transactions.orders import make_orders
 
 DATA = Path(__file__).parents[2] / "shared" / "data"
@@ -56,7 +56,7 @@ def test_the_web_shop_keeps_every_order_and_penny(tmp_path):
     (entry,) = intake.ledger()
     assert (entry.rows, entry.bad_rows) == (36_969, 0)
     (unit,) = intake.units()
-    design = intake.timeline(project)
+    design = project_timeline(intake, project)
     assert design.washout_weeks == 13  # 104 whole weeks: two years from a Tuesday to a Friday
     with duckdb.connect() as con:
         counts = make_orders(con, unit, intake, {s.name: s for s in project.sources}, design)
@@ -87,7 +87,7 @@ def test_the_purchase_cards_keep_every_order_and_penny(tmp_path):
         firm for (firm,) in duckdb.sql(f"SELECT DISTINCT firm_id FROM {file}").fetchall()
     }
     assert len(units) == 248
-    design = intake.timeline(project)
+    design = project_timeline(intake, project)
     rows = orders = cents = 0
     with duckdb.connect() as con:
         for unit in list(units)[:40]:

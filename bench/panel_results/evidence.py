@@ -36,14 +36,23 @@ EMPTY_ERRORS = """SELECT NULL::VARCHAR AS firm, NULL::VARCHAR AS model, NULL::VA
 ERRORS = """SELECT firm, model, outcome, horizon, smape, mase FROM accuracy JOIN firm USING (firm)
     WHERE segment IS NULL AND origin = (SELECT first_week - 7 FROM study_window WHERE "window" = 'holdout')"""
 
-FEATURE = """SELECT value, smape FROM difficulty_feature JOIN errors USING (firm) WHERE feature = '{}'
+FEATURE = """SELECT value, smape FROM diagnostic.difficulty_feature JOIN errors USING (firm) WHERE feature = '{}'
     AND model = 'cbmt' AND outcome = 'cohort_sales' AND horizon = 'full'"""
 STATISTICS = {
-    "hidden": (correlation, "SELECT score, comovement FROM comovement_score JOIN hidden USING (firm)"),
+    "hidden": (
+        correlation,
+        "SELECT score, comovement FROM diagnostic.comovement_score JOIN hidden USING (firm)",
+    ),
     "scale": (correlation, FEATURE.format("total_orders")),
     "volatility": (correlation, FEATURE.format("cohort_sales_cv")),
-    "phe": (correlation, "SELECT phe, smape FROM predicted_error WHERE out_of_fold AND model = 'cbmt'"),
-    "phe_r2": (explained, "SELECT phe, smape FROM predicted_error WHERE out_of_fold AND model = 'cbmt'"),
+    "phe": (
+        correlation,
+        "SELECT phe, smape FROM diagnostic.predicted_error WHERE out_of_fold AND model = 'cbmt'",
+    ),
+    "phe_r2": (
+        explained,
+        "SELECT phe, smape FROM diagnostic.predicted_error WHERE out_of_fold AND model = 'cbmt'",
+    ),
     "oracle": (
         oracle,
         """SELECT c.smape, s.smape AS single FROM errors c JOIN errors s USING (firm, outcome, horizon)
@@ -86,7 +95,7 @@ class Evidence:
 
     def note(self, diagnostic: str) -> str:
         """Why one of the diagnostics could not be made; nothing if it was."""
-        rows = self.rows(f"SELECT made, note FROM diagnostic WHERE diagnostic = {literal(diagnostic)}")
+        rows = self.rows(f"SELECT made, note FROM diagnostic.status WHERE diagnostic = {literal(diagnostic)}")
         return "it has not run" if not rows else "" if rows[0]["made"] else str(rows[0]["note"])
 
     def _keep(self, name: str, frame: pd.DataFrame, texts: Sequence[str]) -> None:

@@ -78,7 +78,7 @@ ACCURACY = (
             max(firms) AS n, 'ranks ' || string_agg(d2(own), ', ') || ' among ' || max(models) AS told
         FROM (SELECT outcome, min(rank) FILTER (model = 'cbmt') AS own, min(rank) AS least, max(firms) AS firms,
             max(models_ranked) AS models
-            FROM (UNPIVOT exhibit_average_rank_all ON acquisition, ropc, aov, cohort_sales, total_sales
+            FROM (UNPIVOT exhibit.average_rank_all ON acquisition, ropc, aov, cohort_sales, total_sales
                 INTO NAME outcome VALUE rank) GROUP BY outcome
             ORDER BY list_position(['acquisition', 'ropc', 'aov', 'cohort_sales', 'total_sales'], outcome))""",
     ),
@@ -86,7 +86,7 @@ ACCURACY = (
         "Errors grow with the horizon, for every representative model and outcome", "fig:hetero_horizon",
         "25 of 25", Count(25),
         """SELECT count(*) FILTER (sorted) AS hits, count(*) AS "of", max(n) AS n FROM (SELECT max(firms) AS n,
-            list(mean ORDER BY weeks) = list_sort(list(mean)) AS sorted FROM exhibit_horizon
+            list(mean ORDER BY weeks) = list_sort(list(mean)) AS sorted FROM exhibit.horizon
             GROUP BY outcome, model)""",
     ),
     Finding(
@@ -94,14 +94,14 @@ ACCURACY = (
         "20 of 20 (outcomes and horizons)", Count(20),
         """SELECT count(*) FILTER (own = least) AS hits, count(own) AS "of", max(n) AS n,
             'among ' || max(models) || ' models' AS told FROM (SELECT min(mean) FILTER (model = 'cbmt') AS own,
-            min(mean) AS least, max(firms) AS n, count(*) AS models FROM exhibit_horizon GROUP BY outcome, horizon)""",
+            min(mean) AS least, max(firms) AS n, count(*) AS models FROM exhibit.horizon GROUP BY outcome, horizon)""",
     ),
     Finding(
         "CBMT errs least in nearly every industry, of CBMT, WG-PNBD-E PP and LSTM", "fig:hetero_industry_sales",
         "24 of 25", Count(25),
         """SELECT count(*) FILTER (own = least) AS hits, count(own) AS "of", sum(n) AS n FROM
             (SELECT min(mean) FILTER (model = 'cbmt') AS own, min(mean) AS least, max(firms) AS n
-            FROM exhibit_industry WHERE model IN ('cbmt', 'wg_pnbd_e_pp', 'lstm') GROUP BY industry)""",
+            FROM exhibit.industry WHERE model IN ('cbmt', 'wg_pnbd_e_pp', 'lstm') GROUP BY industry)""",
     ),
 )  # fmt: skip
 
@@ -124,13 +124,14 @@ BRIDGE = (
         "CBMT's bridge misses less than the six other models' in nearly every comparison", "tab:source_mae_main",
         "23 of 24", Count(24),
         f"""SELECT count(*) FILTER (difference > 0) AS hits, count(*) AS "of", max(firms) AS n,
-            count(*) FILTER (difference_high < 0) || ' surely the other way' AS told FROM bridge_mae
+            count(*) FILTER (difference_high < 0) || ' surely the other way' AS told FROM diagnostic.bridge_mae
         WHERE sample = 'primary' AND reference = 'cbmt' AND model IN ({BRIDGED})""",
     ),
     Finding(
         "CBMT's bridge misses the change in sales by less than WG-PNBD-E PP's", "tab:wa_source_mae_paired",
         "7.91 against 18.17: 10.26 points", Estimate(below=False, size=10.26, unit=" points", digits=2),
-        """SELECT difference AS value, difference_low AS low, difference_high AS high, firms AS n FROM bridge_mae
+        """SELECT difference AS value, difference_low AS low, difference_high AS high, firms AS n
+        FROM diagnostic.bridge_mae
         WHERE sample = 'primary' AND reference = 'cbmt' AND model = 'wg_pnbd_e_pp' AND contribution = 'sales_change'""",
     ),
 )  # fmt: skip
@@ -139,7 +140,7 @@ BRIDGE = (
 def _test(name: str, claim: str, paper: str, size: float, *, border: float = 0.0, unit: str = "",
           digits: int = 3) -> Finding:  # fmt: skip
     sql = f"""SELECT estimate AS value, low, high, firms AS n, coalesce('p ' || pv(p), note) AS told
-        FROM comovement_test WHERE test = '{name}'"""
+        FROM diagnostic.comovement_test WHERE test = '{name}'"""
     rule = Estimate(border=border, below=False, size=size, unit=unit, digits=digits)
     return Finding(claim, "tab:comovement_main_results", paper, rule, sql, "comovement")
 
@@ -155,7 +156,7 @@ COMOVEMENT = (
         "p = .000 of 1,000 shuffles", Count(1, 1.0),
         """SELECT (p < 0.05 AND estimate > 0)::INTEGER AS hits, count(p) OVER () AS "of", firms AS n,
             coalesce('log odds ' || d3(estimate) || ', p ' || pv(p), note) AS told
-        FROM comovement_test WHERE test = 'placebo'""",
+        FROM diagnostic.comovement_test WHERE test = 'placebo'""",
         "comovement",
     ),
     Finding(
@@ -163,14 +164,14 @@ COMOVEMENT = (
         """SELECT (m > l)::INTEGER + (h > m)::INTEGER AS hits, CASE WHEN l + m + h IS NOT NULL THEN 2 END AS "of", n,
             pct(l) || ', ' || pct(m) || ', ' || pct(h) AS told FROM (SELECT sum(firms) AS n,
             max(rate) FILTER (tercile = 'low') AS l, max(rate) FILTER (tercile = 'medium') AS m,
-            max(rate) FILTER (tercile = 'high') AS h FROM comovement_tercile)""",
+            max(rate) FILTER (tercile = 'high') AS h FROM diagnostic.comovement_tercile)""",
         "comovement",
     ),
     Finding(
         "Most single measures are positively associated with a win", "Web App. Additional Checks",
         "26 of 34; 10 stand out at q < .10", Count(34, 0.7),
         """SELECT count(*) FILTER (coefficient > 0) AS hits, count(coefficient) AS "of", max(firms) AS n,
-            count(*) FILTER (survives) || ' at q < .10' AS told FROM comovement_column""",
+            count(*) FILTER (survives) || ' at q < .10' AS told FROM diagnostic.comovement_column""",
         "comovement",
     ),
 )  # fmt: skip
@@ -179,7 +180,7 @@ DIFFICULTY = (
     Finding(
         "What is known at the origin explains differences in CBMT's error of cohort sales", "tab:cv_r2",
         "R² 0.495", Estimate(below=False, size=0.495, digits=3),
-        """SELECT value, low, high, n, 'mean of the folds ' || (SELECT d3(r2) FROM difficulty_r2
+        """SELECT value, low, high, n, 'mean of the folds ' || (SELECT d3(r2) FROM diagnostic.difficulty_r2
             WHERE outcome = 'cohort_sales' AND model = 'cbmt' AND meta_model = 'gbr') AS told
         FROM statistic WHERE name = 'phe_r2'""", "difficulty",
     ),
@@ -187,21 +188,22 @@ DIFFICULTY = (
         "What is known explains some of the errors of most outcomes and models", "tab:cv_r2",
         "R² above 0 in 38 of 40, from -0.009 to 0.627", Count(40, 0.8),
         """SELECT count(*) FILTER (r2 > 0) AS hits, count(r2) AS "of", max(firms) AS n,
-            'from ' || d3(min(r2)) || ' to ' || d3(max(r2)) AS told FROM difficulty_r2""",
+            'from ' || d3(min(r2)) || ' to ' || d3(max(r2)) AS told FROM diagnostic.difficulty_r2""",
         "difficulty",
     ),
     Finding(
         "Realised errors rise with the predicted one, for every model", "tab:phe_bands", "4 of 4", Count(4, 1.0),
         """SELECT count(*) FILTER (l < m AND m < h) AS hits, count(l + m + h) AS "of", max(n) AS n FROM
             (SELECT max(firms) AS n, max(smape) FILTER (band = 'low') AS l, max(smape) FILTER (band = 'medium') AS m,
-            max(smape) FILTER (band = 'high') AS h FROM difficulty_band GROUP BY model)""",
+            max(smape) FILTER (band = 'high') AS h FROM diagnostic.difficulty_band GROUP BY model)""",
         "difficulty",
     ),
     Finding(
         "CBMT errs least in every band of difficulty", "tab:phe_bands", "3 of 3", Count(3, 1.0),
         """SELECT count(*) FILTER (own = least) AS hits, count(own) AS "of", max(n) AS n,
             'among ' || max(models) || ' models' AS told FROM (SELECT max(firms) AS n, count(smape) AS models,
-            min(smape) FILTER (model = 'cbmt') AS own, min(smape) AS least FROM difficulty_band GROUP BY band)""",
+            min(smape) FILTER (model = 'cbmt') AS own, min(smape) AS least
+            FROM diagnostic.difficulty_band GROUP BY band)""",
         "difficulty",
     ),
     Finding(
@@ -210,7 +212,8 @@ DIFFICULTY = (
         """SELECT count(*) FILTER (l > h) AS hits, count(l + h) AS "of", max(n) AS n,
             string_agg(named(model) || ' ' || d1(l) || ' to ' || d1(h) || ' %', ', ' ORDER BY model) AS told FROM
             (SELECT model, max(firms) AS n, max(reduction) FILTER (band = 'low') AS l,
-            max(reduction) FILTER (band = 'high') AS h FROM difficulty_band WHERE model <> 'cbmt' GROUP BY model)""",
+            max(reduction) FILTER (band = 'high') AS h
+            FROM diagnostic.difficulty_band WHERE model <> 'cbmt' GROUP BY model)""",
         "difficulty",
     ),
     Finding(
@@ -218,7 +221,7 @@ DIFFICULTY = (
         "2 of 2", Count(2, 1.0),
         """SELECT count(*) FILTER (feature IN ('total_orders', 'cohort_sales_cv')) AS hits, count(*) AS "of",
             max(firms) AS n, 'leading: ' || string_agg(feature, ', ' ORDER BY importance DESC) AS told
-        FROM (FROM difficulty_importance WHERE importance IS NOT NULL ORDER BY importance DESC LIMIT 2)""",
+        FROM (FROM diagnostic.difficulty_importance WHERE importance IS NOT NULL ORDER BY importance DESC LIMIT 2)""",
         "difficulty",
     ),
     Finding(
@@ -236,7 +239,7 @@ DIFFICULTY = (
         "9 of 9", Count(9, 1.0),
         """SELECT count(*) FILTER (own = most) AS hits, count(own) AS "of", max(n) AS n,
             'among ' || max(models) || ' models' AS told FROM (SELECT max(firms) AS n, count(*) AS models,
-            max(win_rate) FILTER (model = 'cbmt') AS own, max(win_rate) AS most FROM difficulty_grid
+            max(win_rate) FILTER (model = 'cbmt') AS own, max(win_rate) AS most FROM diagnostic.difficulty_grid
             WHERE in_cell > 0 GROUP BY scale, volatility)""",
         "difficulty",
     ),
@@ -245,7 +248,7 @@ DIFFICULTY = (
         "fig:winrate_tercile_2drivers", "narrows as volatility rises", Count(3, 1.0),
         """SELECT count(*) FILTER (calm > wild) AS hits, count(calm + wild) AS "of", max(n) AS n FROM
             (SELECT max(firms) AS n, max(win_rate) FILTER (volatility = 'low') AS calm,
-            max(win_rate) FILTER (volatility = 'high') AS wild FROM difficulty_grid
+            max(win_rate) FILTER (volatility = 'high') AS wild FROM diagnostic.difficulty_grid
             WHERE model = 'cbmt' GROUP BY scale)""",
         "difficulty",
     ),
@@ -257,7 +260,7 @@ DEPLOYMENT = (
         "3 of 3 (15.448, 15.444, 15.457 against 15.441)", Count(3, 1.0),
         """SELECT count(*) FILTER (round(smape - fixed, 9) >= 0) AS hits, count(*) AS "of", max(firms) AS n,
             string_agg(d3(smape), ', ' ORDER BY row) || ' against ' || any_value(d3(fixed)) AS told
-        FROM exhibit_routing_resplits, (SELECT any_value(smape) AS fixed FROM exhibit_routing_resplits
+        FROM exhibit.routing_resplits, (SELECT any_value(smape) AS fixed FROM exhibit.routing_resplits
             WHERE policy = 'always_cbmt') WHERE policy IN ('logistic', 'tree', 'boosted')""",
         "routing",
     ),
@@ -270,7 +273,7 @@ DEPLOYMENT = (
         "CBMT's errors of panel sales are no larger than analysts' of revenue", "tab:analyst_comparison_main",
         "3 of 3 quarters (4.6 to 5.6 % against 6.4 to 7.4 %)", Count(3, 1.0),
         """SELECT count(*) FILTER (model_smape <= analyst_smape) AS hits, count(*) AS "of", max(firms) AS n
-        FROM calibration_summary""",
+        FROM diagnostic.calibration_summary""",
         "external_calibration",
     ),
 )  # fmt: skip

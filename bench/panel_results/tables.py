@@ -94,7 +94,7 @@ ACCURACY = (
     Shown(
         "Firms without a score",
         """SELECT named(model) AS "model", count(*) AS "firms", any_value(reason) AS "one of the reasons"
-        FROM accuracy_failure GROUP BY model ORDER BY 2 DESC, 1""",
+        FROM diagnostic.accuracy_failure GROUP BY model ORDER BY 2 DESC, 1""",
     ),
 )
 
@@ -103,7 +103,7 @@ BRIDGE = (
         "Mean absolute error of the sources of sales change",
         f"""SELECT named(model) AS "model", any_value(firms) AS "firms",
             {_by("contribution", CONTRIBUTIONS, "d2(mae_points)")}
-        FROM bridge_mae WHERE sample = 'primary' GROUP BY model
+        FROM diagnostic.bridge_mae WHERE sample = 'primary' GROUP BY model
         ORDER BY any_value(mae_points) FILTER (contribution = 'sales_change'), model""",
         "In percent of baseline sales; the same firms for every model.",
     ),
@@ -111,14 +111,14 @@ BRIDGE = (
         "The same against the reference, with 95 % intervals",
         f"""SELECT named(model) AS "model", any_value(named(reference)) AS "reference",
             {_by("contribution", CONTRIBUTIONS, "d2(difference) || ' ' || span(difference_low, difference_high)")}
-        FROM bridge_mae WHERE sample = 'primary' AND model <> reference GROUP BY model
+        FROM diagnostic.bridge_mae WHERE sample = 'primary' AND model <> reference GROUP BY model
         ORDER BY any_value(difference) FILTER (contribution = 'sales_change'), model""",
         "Positive differences favour the reference.",
     ),
     Shown(
         "Models whose bridges could not be compared",
         """SELECT named(model) AS "model", firms, eligible_firms AS "eligible", coalesce(reason, '') AS "reason"
-        FROM bridge_method WHERE NOT compared ORDER BY model""",
+        FROM diagnostic.bridge_method WHERE NOT compared ORDER BY model""",
     ),
 )
 
@@ -126,14 +126,14 @@ COMOVEMENT = (
     Shown(
         "Five tests of the score",
         """SELECT label AS "test", firms, d3(estimate) AS "estimate", unit, d3(se) AS "se", span(low, high) AS "95 %",
-            pv(p) AS "p", note FROM exhibit_comovement_tests ORDER BY row""",
+            pv(p) AS "p", note FROM exhibit.comovement_tests ORDER BY row""",
         "Whether cbmt beats single_task more often where the drivers move together. An association, not a cause.",
         "comovement",
     ),
     Shown(
         "Share of firms that cbmt wins from single_task, by tercile of the score",
         """SELECT tercile, firms, wins, pct(rate) AS "share", span(low, high) AS "95 %", note
-        FROM exhibit_comovement_terciles ORDER BY row""",
+        FROM exhibit.comovement_terciles ORDER BY row""",
         diagnostic="comovement",
     ),
     Shown(
@@ -146,7 +146,7 @@ COMOVEMENT = (
     Shown(
         "The ten measures most associated with a win",
         """SELECT measure, "group", firms, d2(loading) AS "loading", d2(odds_ratio) AS "odds ratio", pv(p) AS "p",
-            d3(q) AS "q", survives FROM exhibit_comovement_columns WHERE p IS NOT NULL ORDER BY row LIMIT 10""",
+            d3(q) AS "q", survives FROM exhibit.comovement_columns WHERE p IS NOT NULL ORDER BY row LIMIT 10""",
         "q is p after Benjamini and Hochberg over all measures.",
         "comovement",
     ),
@@ -155,8 +155,8 @@ COMOVEMENT = (
 DIFFICULTY = (
     Shown(
         "Cross-validated R² of the errors on what is known at the origin",
-        """PIVOT (SELECT outcome, meta_model, firms, label, d3(r2) AS r2 FROM exhibit_difficulty_r2
-            WHERE exhibit_difficulty_r2.r2 IS NOT NULL)
+        """PIVOT (SELECT outcome, meta_model, firms, label, d3(r2) AS r2 FROM exhibit.difficulty_r2
+            WHERE exhibit.difficulty_r2.r2 IS NOT NULL)
         ON label USING any_value(r2) GROUP BY outcome, meta_model, firms ORDER BY outcome, meta_model DESC""",
         diagnostic="difficulty",
     ),
@@ -164,7 +164,7 @@ DIFFICULTY = (
         "Predicted and realised error of cohort sales, by tercile of the predicted one",
         """SELECT band, label AS "model", in_band AS "firms", d2(phe) AS "predicted", d2(smape) AS "realised",
             d1(reduction) || ' %' AS "reference lower by", d1(wins) AS "wins"
-        FROM exhibit_predicted_difficulty WHERE smape IS NOT NULL ORDER BY row""",
+        FROM exhibit.predicted_difficulty WHERE smape IS NOT NULL ORDER BY row""",
         diagnostic="difficulty",
     ),
     Shown(
@@ -177,14 +177,14 @@ DIFFICULTY = (
     Shown(
         "Permutation importance",
         """SELECT label AS "feature", d3(importance) AS "decline of R²", span(low, high) AS "95 % of shuffles"
-        FROM exhibit_feature_importance WHERE importance IS NOT NULL ORDER BY row""",
+        FROM exhibit.feature_importance WHERE importance IS NOT NULL ORDER BY row""",
         diagnostic="difficulty",
     ),
     Shown(
         "Who errs least, by terciles of scale and volatility",
         """SELECT scale, volatility, any_value(in_cell) AS "firms",
             string_agg(label || ' ' || pct(win_rate), ', ' ORDER BY win_rate DESC, label) AS "share of firms"
-        FROM exhibit_win_rates WHERE win_rate IS NOT NULL GROUP BY scale, volatility ORDER BY min(row)""",
+        FROM exhibit.win_rates WHERE win_rate IS NOT NULL GROUP BY scale, volatility ORDER BY min(row)""",
         diagnostic="difficulty",
     ),
 )
@@ -193,14 +193,14 @@ ROUTING = (
     Shown(
         "One model for all firms, or each its better one",
         """SELECT label AS "policy", firms, d2(smape) AS "SMAPE", to_cbmt AS "to cbmt",
-            to_single_task AS "to single_task" FROM exhibit_base_rates ORDER BY row""",
+            to_single_task AS "to single_task" FROM exhibit.base_rates ORDER BY row""",
         "The oracle knows the holdout.",
         "routing",
     ),
     Shown(
         "Held-out firms, over re-randomised splits",
         """SELECT label AS "policy", firms, splits, d3(smape) AS "SMAPE", d3(sd) AS "sd", better, worse,
-            d2(to_single_task) AS "to single_task" FROM exhibit_routing_resplits ORDER BY row""",
+            d2(to_single_task) AS "to single_task" FROM exhibit.routing_resplits ORDER BY row""",
         "Better and worse count the splits against always cbmt.",
         "routing",
     ),
@@ -210,7 +210,7 @@ CALIBRATION = (
     Shown(
         "Errors by fiscal quarter ahead",
         """SELECT horizon, label AS "model", firms, d2(model_smape) AS "its error", d2(analyst_smape) AS "analysts'"
-        FROM exhibit_external_calibration ORDER BY row""",
+        FROM exhibit.external_calibration ORDER BY row""",
         diagnostic="external_calibration",
     ),
 )
@@ -233,7 +233,7 @@ SECTIONS: dict[str, tuple[Shown, ...]] = {
         Shown(
             "Single-task, joint and full",
             f"""SELECT panel, family, shared_representation AS "shared", revenue_alignment AS "aligned", firms,
-                {", ".join(f'd2({name}) AS "{name}"' for name in OUTCOMES)} FROM exhibit_families ORDER BY row""",
+                {", ".join(f'd2({name}) AS "{name}"' for name in OUTCOMES)} FROM exhibit.families ORDER BY row""",
             "Mean SMAPE, then improvements in percent. Each family is searched for by itself: differences "
             "describe and do not identify causes.",
         ),

@@ -9,13 +9,16 @@ from cbmt_core.evaluation.paired import MIN_FIRMS
 __all__ = ["AGREES", "CANNOT", "DIFFERS", "PARTLY", "RULES", "Count", "Estimate"]
 
 COVERED = 0.75
+RELEVANT_LOSS = 5.0
+"""Percent of the other model's error that "no worse" must rule out."""
 AGREES, DIFFERS, PARTLY, CANNOT = "agrees", "does not", "in part", "cannot be said"
 RULES = f"""\
 - *Side*: our estimate has a 95 % interval over firms. **{AGREES}** where all of it lies on the side the paper
   reports, **{DIFFERS}** where all of it lies on the other, **{CANNOT}** where it holds the border, or where there are
   too few firms for an interval. Whether the paper's own size lies in our interval is told apart from it.
-- *No worse*: for differences the paper calls not significant. **{AGREES}** unless the whole interval lies on the
-  worse side.
+- *No worse*: for differences the paper calls not significant. **{AGREES}** where the interval excludes a loss of
+  {RELEVANT_LOSS:.0f} % or more, **{DIFFERS}** where it does not and lies wholly on the worse side, **{CANNOT}**
+  between: an interval that merely contains zero shows nothing.
 - *Count*: the paper reports something of all, or most, of a set of comparisons. **{AGREES}** where the share of ours
   that goes its way is at least the share in brackets, **{DIFFERS}** where it is below half, **{PARTLY}** between;
   **{CANNOT}** below {MIN_FIRMS} firms, or with fewer than {COVERED:.0%} of the paper's comparisons.
@@ -30,7 +33,7 @@ class Estimate:
     below: bool = True
     """Whether the paper's side is the lower one."""
     or_equal: bool = False
-    """Whether a difference of either sign will do, as long as it is not surely on the worse side."""
+    """Whether a difference of either sign will do, as long as a loss of `RELEVANT_LOSS` is excluded."""
     size: float | None = None
     """The paper's figure, if it is of the same kind."""
     unit: str = ""
@@ -47,7 +50,8 @@ class Estimate:
         good = high < self.border if self.below else low > self.border
         bad = low > self.border if self.below else high < self.border
         if self.or_equal:
-            return DIFFERS if bad else AGREES
+            excluded = high < self.border + RELEVANT_LOSS if self.below else low > self.border - RELEVANT_LOSS
+            return AGREES if excluded else DIFFERS if bad else CANNOT
         return AGREES if good else DIFFERS if bad else CANNOT
 
     def words(self, row: dict[str, object]) -> str:

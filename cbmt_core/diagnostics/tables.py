@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from cbmt_core.schema import FIRM, MODEL, OUTCOME, Column, Table
 
 __all__ = ["DIAGNOSTIC_TABLES"]
@@ -14,7 +16,7 @@ def _number(name: str, meaning: str) -> Column:
 FIRMS = Column("firms", "INTEGER", "firms it rests on")
 NEEDED = Column("firms_needed", "INTEGER", "firms below which there are no numbers")
 EXPLAINED = Column("model", "VARCHAR", "model whose error is predicted")
-FEATURE = Column("feature", "VARCHAR", "name of the feature; exhibit_contextual_features explains it")
+FEATURE = Column("feature", "VARCHAR", "name of the feature; exhibit.contextual_features explains it")
 BAND = Column("band", "VARCHAR", "low, medium or high predicted error")
 
 _ALL = (
@@ -24,7 +26,7 @@ _ALL = (
         ("firm", "measure"),
         (
             FIRM,
-            Column("measure", "VARCHAR", "name of the measure; exhibit_comovement_measures explains it"),
+            Column("measure", "VARCHAR", "name of the measure; exhibit.comovement_measures explains it"),
             _number("value", "NULL where the firm's history does not give it"),
         ),
     ),
@@ -298,4 +300,7 @@ _ALL = (
     ),
 )  # fmt: skip
 
-DIAGNOSTIC_TABLES: dict[str, Table] = {table.name: table for table in _ALL}
+DIAGNOSTIC_TABLES: dict[str, Table] = {
+    table.name: replace(table, schema="diagnostic", short="status" if table.name == "diagnostic" else "")
+    for table in _ALL
+}

@@ -20,6 +20,8 @@ class Relations:
     model_fit: str = "model_fit"
     forecast_week: str = "forecast_week"
     forecast_cohort_week: str = "forecast_cohort_week"
+    forecast_spread: str = "forecast_spread"
+    forecast_band: str = "forecast_band"
 
 
 def whole_firms(con: duckdb.DuckDBPyConnection, relations: Relations) -> pd.DataFrame:

@@ -37,7 +37,15 @@ class Exhibit:
 
 
 def table(name: str, meaning: str, *columns: Column) -> Table:
-    return Table(f"exhibit_{name}", meaning, ("row",), (ROW, *columns), partitioned=False)
+    return Table(
+        f"exhibit_{name}",
+        meaning,
+        ("row",),
+        (ROW, *columns),
+        partitioned=False,
+        schema="exhibit",
+        short=name,
+    )
 
 
 def number(name: str, meaning: str) -> Column:

@@ -1,7 +1,15 @@
 """Forecasting models: one contract, one registry, one file or folder a family."""
 
 from cbmt_core.models.contract import CannotFit, FitRecord, FittedForecaster, Forecaster, PrimitiveForecast
-from cbmt_core.models.registry import MODELS, benchmarks, build, networks, options_of
+from cbmt_core.models.registry import (
+    MODELS,
+    benchmarks,
+    build,
+    networks,
+    options_of,
+    register_model,
+    unregister_model,
+)
 from cbmt_core.models.storage import load, save
 
 __all__ = [
@@ -16,5 +24,7 @@ __all__ = [
     "load",
     "networks",
     "options_of",
+    "register_model",
     "save",
+    "unregister_model",
 ]

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from cbmt_core.errors import CbmtError
 from cbmt_core.panel import FirmPanel
+from cbmt_core.uncertainty import DriverUncertainty
 
 __all__ = [
     "CannotFit",
     "FitRecord",
     "FittedForecaster",
     "Forecaster",
+    "KnowsItsErrors",
     "PrimitiveForecast",
     "SalesForecast",
     "State",
@@ -126,3 +128,10 @@ class Forecaster(Protocol):
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedForecaster:
         """Fit on everything the panel holds; raise CannotFit when that is not enough."""
         ...
+
+
+@runtime_checkable
+class KnowsItsErrors(Protocol):
+    """A fitted model with a distribution of its own around its forecast."""
+
+    def uncertainty(self, horizon: int) -> DriverUncertainty: ...

@@ -6,18 +6,28 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 from cbmt_core.errors import ConfigError
 from cbmt_core.models.contract import Forecaster
 
-__all__ = ["MODELS", "ModelEntry", "benchmarks", "build", "networks", "options_of"]
+__all__ = [
+    "MODELS",
+    "ModelEntry",
+    "benchmarks",
+    "build",
+    "networks",
+    "options_of",
+    "register_model",
+    "unregister_model",
+]
 
 BENCHMARK_FAMILIES = ("floor", "classical", "probabilistic", "tree")
 """Families that take seconds a firm: no networks are trained."""
 NETWORK_FAMILIES = ("neural", "direct")
 """Families with networks: a search and trainings within the budget of a profile."""
-FAMILIES = (*BENCHMARK_FAMILIES, *NETWORK_FAMILIES, "plus")
+FAMILIES = (*BENCHMARK_FAMILIES, *NETWORK_FAMILIES, "plus", "own")
+"""`own`: registered by whoever uses the library, in this process alone."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +37,8 @@ class ModelEntry:
     name: str
     family: str
     """One of `FAMILIES`."""
-    factory: str
-    """`module:Class` below `cbmt_core.models`; the class is called with `options`."""
+    factory: str | Callable[..., Forecaster]
+    """`module:Class` below `cbmt_core.models`, or a class; it is called with `options`."""
     options: Mapping[str, Any] = field(default_factory=dict)
     in_paper: bool = True
     version: str = "1"
@@ -91,6 +101,61 @@ _ENTRIES: tuple[ModelEntry, ...] = (
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}
 
 
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def register_model(name: str, model: M | None = None, *, replace: bool = False) -> Any:
+    """Add a model of your own to `MODELS`, so that `panel.forecast(name)` finds it. It lasts as long as the process.
+
+    To run a model in the pipeline, add it to the registry instead: docs/add-a-model.md.
+
+    Args:
+        name: what to call it.
+        model: its class, or a function that returns an unfitted model. The model has `fit(panel, *, seed)`, which
+            returns an object with `forecast(horizon)`; that returns a `PrimitiveForecast` and may have a `record`.
+            Keyword options of the class can be given to `panel.forecast`. Without `model` this is a decorator.
+        replace: whether an own model of that name may be replaced, as when a notebook's cell is run again. The
+            product's models cannot be.
+
+    >>> import cbmt_core as cbmt, numpy as np
+    >>> @cbmt.register_model("last_quarter")
+    ... class LastQuarter:
+    ...     "Every week like the mean of the last 13."
+    ...     def fit(self, panel, *, seed):
+    ...         self.acquired = panel.A[-13:].mean()
+    ...         self.rate, self.value = np.nanmean(panel.R[:, -13:]), np.nanmean(panel.V[:, -13:])
+    ...         self.cohorts = panel.n_cohorts
+    ...         return self
+    ...     def forecast(self, horizon):
+    ...         born = np.arange(horizon) >= np.arange(-self.cohorts, horizon)[:, None]
+    ...         R, V = (np.where(born, x, np.nan) for x in (self.rate, self.value))
+    ...         return cbmt.PrimitiveForecast(A=np.full(horizon, self.acquired), R=R, V=V)
+    >>> panel = cbmt.panel_from_orders(cbmt.example_orders())
+    >>> len(panel.forecast("last_quarter", weeks=13).to_frame())
+    13
+    >>> cbmt.unregister_model("last_quarter")
+    """
+    if model is None:
+        return lambda made: register_model(name, made, replace=replace)
+    if not callable(model):
+        raise ConfigError(
+            f"the model {name!r} must be a class or a function that returns a model, not {model!r}"
+        )
+    if name in MODELS and (MODELS[name].family != "own" or not replace):
+        own = MODELS[name].family == "own"
+        hint = "register it with replace=True" if own else "it is the product's own; choose another name"
+        raise ConfigError(f"a model is called {name!r} already; {hint}")
+    MODELS[name] = ModelEntry(name, "own", model, in_paper=False, customers=True)
+    return model
+
+
+def unregister_model(name: str) -> None:
+    """Take back what `register_model` added."""
+    if name not in MODELS or MODELS[name].family != "own":
+        raise ConfigError(f"no model of your own is called {name!r}")
+    del MODELS[name]
+
+
 def benchmarks() -> list[str]:
     """Names of the models of the benchmark families."""
     return [name for name, entry in MODELS.items() if entry.family in BENCHMARK_FAMILIES]
@@ -128,5 +193,7 @@ def _entry(name: str) -> ModelEntry:
 
 
 def _maker(entry: ModelEntry) -> Callable[..., Forecaster]:
+    if callable(entry.factory):
+        return entry.factory
     module, _, attribute = entry.factory.partition(":")
     return getattr(import_module(f"cbmt_core.models.{module}"), attribute)  # type: ignore[no-any-return]

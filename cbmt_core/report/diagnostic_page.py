@@ -39,8 +39,8 @@ EXHIBITS = (
 
 def diagnostic_context(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     """What the template of the page is filled with, from the published tables."""
-    shown = {name: query(con, f'SELECT * FROM exhibit_{name} ORDER BY "row"') for name in EXHIBITS}
-    states = {row["diagnostic"]: row for row in records(query(con, "SELECT * FROM diagnostic"))}
+    shown = {name: query(con, f'SELECT * FROM exhibit.{name} ORDER BY "row"') for name in EXHIBITS}
+    states = {row["diagnostic"]: row for row in records(query(con, "SELECT * FROM diagnostic.status"))}
     made = {name for name, state in states.items() if state["made"]}
     about = {name: state["note"] for name, state in states.items()}
     return {
@@ -238,8 +238,8 @@ def _hardest(con: duckdb.DuckDBPyConnection) -> list[dict[str, Any]]:
     """Firms with the largest predicted error, and which model the logistic rule would give them."""
     rows = query(
         con,
-        "SELECT p.firm, slug, phe, smape, c.model FROM predicted_error p JOIN firm USING (firm) "
-        "LEFT JOIN routing_choice c ON c.firm = p.firm AND c.policy = 'logistic' "
+        "SELECT p.firm, slug, phe, smape, c.model FROM diagnostic.predicted_error p JOIN firm USING (firm) "
+        "LEFT JOIN diagnostic.routing_choice c ON c.firm = p.firm AND c.policy = 'logistic' "
         f"WHERE phe IS NOT NULL ORDER BY phe DESC, p.firm LIMIT {HARDEST}",
     )
     return [

@@ -6,7 +6,8 @@ import sys
 
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.exhibits import EXHIBITS
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, TIMELINE, VIEWS
+from cbmt_core.exhibits.figures import FIGURES
+from cbmt_core.schema import FILE_TABLES, TABLES, VIEWS
 
 __all__ = ["exhibit_list", "table_dictionary"]
 
@@ -14,27 +15,32 @@ HEADING = """\
 # Tables
 
 Made by `make docs` from `cbmt_core/schema/` and `cbmt_core/diagnostics/tables.py`; a test keeps it current.
-Every table lies in the lake as Parquet (`data/lake/<table>/firm=<slug>/`; tables made across firms are one file;
-`study` and `study_window` are in the published file alone) and, unless it says otherwise, as a native table in the
-published `data/cbmt.duckdb`. The descriptions below are also comments there: [sql.md](sql.md) begins with the query.
+The published `data/cbmt.duckdb` holds them in three schemas: `main` is what analysts ask for, `diagnostic` what models
+learned and how they compare, `exhibit` the paper's tables ([exhibits.md](exhibits.md)). Views come first below.
+In the lake every table is Parquet under its own name (`data/lake/<table>/`, by firm where it is not made across firms;
+`snapshot`, `firm_state`, `timeline`, `study` and `study_window` are in the published file alone;
+`diagnostic.status` is called `diagnostic` and
+exhibits `exhibit_<name>` there). The descriptions are also comments in the file:
+[sql.md](sql.md) begins with the query.
 """
 
 
 def table_dictionary() -> str:
     """docs/tables.md as text."""
     parts = [HEADING]
-    for table in (*TABLES.values(), *DIAGNOSTIC_TABLES.values(), TIMELINE, STUDY, STUDY_WINDOW):
+    for view in VIEWS:
+        parts.append(f"\n## {view.name}\n\n{view.meaning} A view.\n\n| column | meaning |\n| --- | --- |\n")
+        parts += [f"| `{name}` | {_cell(meaning)} |\n" for name, meaning in view.columns.items()]
+    tables = (*TABLES.values(), *FILE_TABLES, *DIAGNOSTIC_TABLES.values())
+    for table in sorted(tables, key=lambda table: table.schema != "main"):
         kept = "" if table.native else " In the published file a view of the lake."
         kept += "" if table.partitioned else " Made across firms."
         key = ", ".join(f"`{name}`" for name in table.key)
-        parts.append(f"\n## {table.name}\n\n{table.meaning}{kept} Key: {key}.\n")
+        parts.append(f"\n## {table.relation}\n\n{table.meaning}{kept} Key: {key}.\n")
         parts.append("\n| column | type | meaning |\n| --- | --- | --- |\n")
         for column in table.columns:
             kind = f"{column.type}, may be NULL" if column.nullable else column.type
             parts.append(f"| `{column.name}` | {kind} | {_cell(column.meaning)} |\n")
-    for view in VIEWS:
-        parts.append(f"\n## {view.name}\n\n{view.meaning} A view.\n\n| column | meaning |\n| --- | --- |\n")
-        parts += [f"| `{name}` | {_cell(meaning)} |\n" for name, meaning in view.columns.items()]
     return "".join(parts)
 
 
@@ -50,9 +56,16 @@ def exhibit_list() -> str:
         "table of the published file, written by the asset `exhibits`. Those whose models have not run are empty.\n"
         "\n| relation | what | in the paper | note |\n| --- | --- | --- | --- |\n"
     ]
-    for name, exhibit in EXHIBITS.items():
+    for exhibit in EXHIBITS.values():
         cells = map(_cell, (exhibit.table.meaning, exhibit.paper, exhibit.note))
-        parts.append(f"| `{name}` | {' | '.join(cells)} |\n")
+        parts.append(f"| `{exhibit.table.relation}` | {' | '.join(cells)} |\n")
+    captioned = [e for e in EXHIBITS.values() if e.paper.startswith("Table: ") and "(tab:" in e.paper]
+    parts.append(
+        f"\n## Count\n\n{len(captioned)} captioned tables, {len(FIGURES)} figures and one algorithm, each "
+        "present. The data of six figures are relations too.\n\n"
+        "| figure | in the paper | page | drawn from |\n| --- | --- | --- | --- |\n"
+    )
+    parts += [f"| {f.title} | {f.label} | `{f.page}` | {f.drawn_from} |\n" for f in FIGURES]
     return "".join(parts)
 
 

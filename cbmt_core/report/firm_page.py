@@ -16,6 +16,7 @@ from cbmt_core.report.cohorted_panel import cohorted_panel
 from cbmt_core.report.firm_data import EARLIER, FirmData, read_firm
 from cbmt_core.report.firm_evidence import read_study, study_context, track_context
 from cbmt_core.report.firm_outlook import bridges, model_words, opening, quarters
+from cbmt_core.report.freshness import firm_note
 from cbmt_core.report.numbers import Money, count, day, month, percent, value, week_end
 from cbmt_core.report.rows import query, records
 from cbmt_core.report.story import Stories, label
@@ -45,6 +46,7 @@ def firm_context(con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], told: 
     sales = data.observed["sales"].dropna()
     return {
         "firm": firm,
+        "state_note": firm_note(con, name),
         "facts": [*_facts(firm, money), *_difficulty(con, name)],
         "story": opening(data, told, live, failed.get("live", []), money),
         "model": model_words(live, track, test),
@@ -102,7 +104,7 @@ def _facts(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
 def _difficulty(con: duckdb.DuckDBPyConnection, firm: str) -> list[tuple[str, str]]:
     """How hard the firm looked at the origin, where that could be told."""
     rows = con.execute(
-        "SELECT phe, band FROM predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
+        "SELECT phe, band FROM diagnostic.predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
     ).fetchall()
     return [("Predicted error of cohort sales", f"{percent(phe, digits=0)}, {band}") for phe, band in rows]
 

@@ -13,6 +13,7 @@ from cbmt_core.report.diagnostic_page import diagnostic_context
 from cbmt_core.report.firm_data import gather_layers
 from cbmt_core.report.firm_page import firm_context
 from cbmt_core.report.panel_page import panel_context
+from cbmt_core.report.paper_page import paper_context
 from cbmt_core.report.rows import query, records
 from cbmt_core.report.story import read_stories
 from cbmt_core.report.track import gather_track
@@ -23,7 +24,8 @@ __all__ = ["write_report"]
 def write_report(
     con: duckdb.DuckDBPyConnection, folder: Path, on_page: Callable[[Path], None] | None = None
 ) -> list[Path]:
-    """Write `index.html`, `diagnostics.html` and `firms/<slug>.html` below `folder` from the published tables on `con`.
+    """Write `index.html`, `diagnostics.html`, `paper.html` and `firms/<slug>.html` below `folder` from the published
+    tables on `con`.
 
     Pages are replaced one by one; `on_page` hears of each. Pages of firms that are gone are deleted.
     """
@@ -48,6 +50,7 @@ def write_report(
         context = firm_context(con, firm, told)
         write(folder / "firms" / f"{firm['slug']}.html", "firm.html", context)
     write(folder / "diagnostics.html", "diagnostics.html", diagnostic_context(con))
+    write(folder / "paper.html", "paper.html", paper_context(con))
     write(folder / "index.html", "panel.html", panel_context(con, firms, told))
     for old in set((folder / "firms").glob("*.html")) - set(written):
         old.unlink()

@@ -11,6 +11,7 @@ import pandas as pd
 
 from cbmt_core.report import panel_charts as charts
 from cbmt_core.report.firm_evidence import BAND_NAMES, band_rows
+from cbmt_core.report.freshness import freshness
 from cbmt_core.report.numbers import Money, count, month, short, value, week_end
 from cbmt_core.report.panel_outlook import firm_row, panel_outlook
 from cbmt_core.report.panel_study import study_comparison
@@ -36,6 +37,7 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, told: Sto
     )
     return {
         "facts": _facts(con, whole),
+        "fresh": freshness(con),
         "outlook": panel_outlook(whole, told),
         "firms": [firm_row(row, told) for row in records(firms)],
         "track": {"bands": BAND_NAMES, "rows": band_rows(panel_track(con), None)},

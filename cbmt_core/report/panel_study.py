@@ -43,7 +43,7 @@ def study_comparison(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     total = full[full["outcome"] == "total_sales"].sort_values(["mean", "model"])
     reference = str(total["reference"].iloc[0]) if len(total) else None
     horizon, industry = (
-        query(con, f'SELECT * FROM {name} ORDER BY "row"') for name in ("exhibit_horizon", "exhibit_industry")
+        query(con, f'SELECT * FROM {name} ORDER BY "row"') for name in ("exhibit.horizon", "exhibit.industry")
     )
     colours = _colours([*horizon["model"], *industry["model"]], reference)
     return {
@@ -218,7 +218,7 @@ def _industries(rows: pd.DataFrame, colours: Mapping[str, str]) -> Markup | None
 
 
 def _statistics(con: duckdb.DuckDBPyConnection) -> list[tuple[str, list[str]]]:
-    rows = query(con, 'SELECT * FROM exhibit_summary_statistics ORDER BY "row"')
+    rows = query(con, 'SELECT * FROM exhibit.summary_statistics ORDER BY "row"')
     columns = [
         f"{window}_{part}" for window in ("calibration", "holdout") for part in ("p25", "median", "p75")
     ]
@@ -229,7 +229,7 @@ def _statistics(con: duckdb.DuckDBPyConnection) -> list[tuple[str, list[str]]]:
 
 
 def _bridge_mae(con: duckdb.DuckDBPyConnection, reference: str | None) -> dict[str, Any] | None:
-    rows = query(con, "SELECT * FROM bridge_mae WHERE sample = 'primary'")
+    rows = query(con, "SELECT * FROM diagnostic.bridge_mae WHERE sample = 'primary'")
     if rows.empty:
         return None
     table = rows.pivot_table(index="model", columns="contribution", values="mae_points")

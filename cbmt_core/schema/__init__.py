@@ -2,14 +2,19 @@
 
 from cbmt_core.schema.comparisons import COMPARISON_TABLES
 from cbmt_core.schema.forecasts import MODEL_TABLES
-from cbmt_core.schema.kinds import FIRM, MODEL, OUTCOME, Column, Table, View
+from cbmt_core.schema.kinds import FIRM, MODEL, OUTCOME, SCHEMAS, Column, Table, View
 from cbmt_core.schema.orders import ORDER_TABLES, ORDER_VIEWS, STUDY, STUDY_WINDOW, TIMELINE
-from cbmt_core.schema.views import FORECAST_VIEWS
+from cbmt_core.schema.state import FIRM_STATE, SNAPSHOT
+from cbmt_core.schema.views import ANSWER_VIEWS, FORECAST_VIEWS
 
 __all__ = [
+    "FILE_TABLES",
     "FIRM",
+    "FIRM_STATE",
     "MODEL",
     "OUTCOME",
+    "SCHEMAS",
+    "SNAPSHOT",
     "STUDY",
     "STUDY_WINDOW",
     "TABLES",
@@ -22,5 +27,7 @@ __all__ = [
 
 TABLES: dict[str, Table] = {table.name: table for table in (*ORDER_TABLES, *MODEL_TABLES, *COMPARISON_TABLES)}
 """The tables of the lake."""
-VIEWS: tuple[View, ...] = (*ORDER_VIEWS, *FORECAST_VIEWS)
+FILE_TABLES: tuple[Table, ...] = (SNAPSHOT, FIRM_STATE, TIMELINE, STUDY, STUDY_WINDOW)
+"""The tables of the published file that no step makes."""
+VIEWS: tuple[View, ...] = (*ORDER_VIEWS, *FORECAST_VIEWS, *ANSWER_VIEWS)
 """The views of the published file."""

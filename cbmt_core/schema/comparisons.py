@@ -46,6 +46,7 @@ COMPARISON_TABLES = (
         ("firm", "model", "origin"),
         (FIRM, MODEL, ORIGIN, Column("reason", "VARCHAR", "why")),
         partitioned=False,
+        schema="diagnostic",
     ),
     Table(
         "accuracy_summary",
@@ -146,6 +147,7 @@ COMPARISON_TABLES = (
             Column("difference_high", "DOUBLE", INTERVAL.format("upper"), nullable=True),
         ),
         partitioned=False,
+        schema="diagnostic",
     ),
     Table(
         "bridge_method",
@@ -160,5 +162,6 @@ COMPARISON_TABLES = (
             Column("reason", "VARCHAR", "most frequent reasons of the others, with counts", nullable=True),
         ),
         partitioned=False,
+        schema="diagnostic",
     ),
 )

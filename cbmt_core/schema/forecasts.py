@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from cbmt_core.schema.bands import BAND_TABLES
 from cbmt_core.schema.kinds import COHORT, FIRM, MODEL, ORIGIN, PURPOSE, WEEK, Column, Table
+from cbmt_core.uncertainty import DRIVERS
 
 __all__ = ["MODEL_TABLES"]
+
+_SPREADS = {
+    "lasting": "errors of level, trend and season",
+    "lasting_mean": "the same, of the mean over the weeks up to this one",
+    "weekly": "errors that come and go",
+    "weekly_mean": "the same, of the mean over the weeks up to this one",
+}
 
 MODEL_TABLES = (
     Table(
@@ -79,6 +88,39 @@ MODEL_TABLES = (
         native=False,
     ),
     Table(
+        "forecast_spread",
+        "What bands are made from: customers already there in each forecast, and the errors a model expects of itself.",
+        ("firm", "model", "origin", "purpose", "week"),
+        (
+            FIRM,
+            MODEL,
+            ORIGIN,
+            PURPOSE,
+            WEEK,
+            Column("horizon", "INTEGER", "weeks after the origin, from 1"),
+            Column("history", "INTEGER", "weeks the model has seen"),
+            Column("acquired", "DOUBLE", "new customers"),
+            Column(
+                "existing_orders",
+                "DOUBLE",
+                "repeat orders of the customers that were acquired up to the origin",
+            ),
+            Column("existing_sales", "DOUBLE", "sales to the customers that were acquired up to the origin"),
+            *(
+                Column(
+                    f"{driver}_{part}",
+                    "DOUBLE",
+                    f"standard deviation of the log of {driver.replace('_', ' ')}, {meaning}; NULL where the model "
+                    "has no distribution of its own",
+                    nullable=True,
+                )
+                for driver in DRIVERS
+                for part, meaning in _SPREADS.items()
+            ),
+        ),
+    ),
+    *BAND_TABLES,
+    Table(
         "forecast_choice",
         "Which model to plan with: one row a firm, decided from backtests over weeks up to the origin.",
         ("firm", "origin", "purpose"),
@@ -132,5 +174,6 @@ MODEL_TABLES = (
             Column("firms", "BIGINT", "firms it was learned from"),
         ),
         partitioned=False,
+        schema="diagnostic",
     ),
 )

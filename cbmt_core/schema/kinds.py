@@ -16,6 +16,7 @@ __all__ = [
     "OUTCOME",
     "PURPOSE",
     "REFERENCE",
+    "SCHEMAS",
     "SOURCES",
     "WEEK",
     "Column",
@@ -24,6 +25,9 @@ __all__ = [
 ]
 
 MONEY = "DECIMAL(18,4)"
+SCHEMAS = ("diagnostic", "exhibit")
+"""Schemas of the published file beside `main`, which holds what analysts ask for: what models learned and how they
+compare, and the paper's tables."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,16 @@ class Table:
     """False for the largest tables: the published file holds a view of the lake instead of their rows."""
     partitioned: bool = True
     """False for tables made across firms: the lake holds one file of each."""
+    schema: str = "main"
+    """Where it stands in the published file: main, diagnostic or exhibit."""
+    short: str = ""
+    """Its name within that schema, where it is not `name`."""
+
+    @property
+    def relation(self) -> str:
+        """Its name in the published file: `firm_week`, `exhibit.horizon`, `diagnostic.routing_choice`."""
+        short = self.short or self.name
+        return short if self.schema == "main" else f"{self.schema}.{short}"
 
     @property
     def column_names(self) -> list[str]:

@@ -131,6 +131,9 @@ _DATES = (
     Column("observed_to", "DATE", "last day of the data used"),
     Column("country", "VARCHAR", "country of the holiday calendar"),
     Column("validation_weeks", "INTEGER", "weeks before an origin that models are chosen by"),
+    Column(
+        "delivered_to", "DATE", "day through which enough firms have delivered their orders", nullable=True
+    ),
 )
 TIMELINE = Table(
     "timeline", "One row: all that the weeks of the tables follow from.", ("observed_from",), _DATES

@@ -22,11 +22,16 @@ from cbmt_core.config import ProjectConfig, QualityConfig, SourceConfig
 from cbmt_core.duck import literal, parquet, path_literal
 from cbmt_core.errors import CbmtError, HistoryTooShort, UnreadableSource
 from cbmt_core.names import Unit
+<<<<<<< HEAD
 from cbmt_core.timeline import Timeline
 from cbmt_core.transactions.reader import files_of, read_rows
 from cbmt_core.transactions.reasons import MISSING_TIME, STRAY_DATE, UNPARSEABLE_TIME
 from cbmt_core.transactions.refusal import refuse_unusable
 from cbmt_core.transactions.span import span_of
+=======
+from cbmt_core.transactions.csv_file import rejected_lines
+from cbmt_core.transactions.reader import files_of, judged_rows
+>>>>>>> main
 
 __all__ = ["FileReport", "Intake", "IntakeReport"]
 
@@ -246,7 +251,7 @@ class Intake:
         """Changes when the rows do; empty before the first."""
         return self._read_ledger()[1]
 
-    def _index(self) -> str:
+    def index(self) -> str:
         """The relation of (slug, firm, segment, day, rows, filename) over all files of the ledger."""
         paths = [self.folder / f"{e.stem}.index.parquet" for e in self.ledger()]
         return (
@@ -304,12 +309,13 @@ class Intake:
         with duck.connect() as con:
             weeks = con.execute(
                 "SELECT day - CAST(dayofweek(day) AS INTEGER) AS week, min(day), max(day), sum(rows) "
-                f"FROM {self._index()} WHERE day IS NOT NULL GROUP BY week ORDER BY week"
+                f"FROM {self.index()} WHERE day IS NOT NULL GROUP BY week ORDER BY week"
             ).fetchall()
         if not weeks:
             raise CbmtError(f"no row that was ingested has a readable time{self.unreadable_times()}")
         return span_of(weeks)
 
+<<<<<<< HEAD
     def timeline(self, project: ProjectConfig) -> Timeline:
         """The weeks of the project, from the span of the data and the dates that are stated."""
         try:
@@ -321,6 +327,8 @@ class Intake:
         """How many rows have a time that cannot be read, in words; empty where there are none."""
         return _unreadable_times_of(self, self.version)
 
+=======
+>>>>>>> main
 
 def _label(file: Path, root: Path) -> str:
     """How a file is called in every table: relative to the project where it lies inside it."""
@@ -355,7 +363,7 @@ def _units_of(intake: Intake, version: str) -> dict[Unit, str]:
     with duck.connect() as con:
         rows = con.execute(
             f"SELECT slug, any_value(firm), list(DISTINCT filename), "
-            f"list(DISTINCT segment) FILTER (segment IS NOT NULL) FROM {intake._index()} GROUP BY slug"
+            f"list(DISTINCT segment) FILTER (segment IS NOT NULL) FROM {intake.index()} GROUP BY slug"
         ).fetchall()
     found: dict[Unit, str] = {}
     for _, firm, files, segments in rows:
@@ -370,7 +378,7 @@ def _stems_of_firms(intake: Intake, version: str) -> dict[str, frozenset[str]]:
     if not version:
         return {}
     with duck.connect() as con:
-        rows = con.execute(f"SELECT slug, list(DISTINCT filename) FROM {intake._index()} GROUP BY slug")
+        rows = con.execute(f"SELECT slug, list(DISTINCT filename) FROM {intake.index()} GROUP BY slug")
         return {slug: frozenset(map(_stem_of, files)) for slug, files in rows.fetchall()}
 
 

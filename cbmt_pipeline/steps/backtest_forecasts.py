@@ -6,8 +6,8 @@ from cbmt_pipeline.project import Project
 
 
 def _serves(project: Project, origin: Origin) -> list[Origin]:
-    """The backtests from before an origin."""
-    return [own for own in project.origins("backtest") if own.week < origin.week]
+    """The backtests from before an origin, and the one at it."""
+    return [own for own in project.origins("backtest") if own.week < origin.week or own == origin]
 
 
 STEP = forecast_step(
@@ -17,5 +17,6 @@ STEP = forecast_step(
     "52 weeks ahead from every 13th week back, by the models of the live forecast: what it is chosen and judged by.",
     needs=("transactions", "cohort_week", "path_priors"),
     batch=10,
+    version="2",
     serves=_serves,
 )

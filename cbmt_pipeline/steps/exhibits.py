@@ -29,8 +29,9 @@ def make(work: Work) -> Made:
 
 STEP = Step(
     name="exhibits",
+    version="2",
     make=make,
-    description="The paper's tables, and the data of its figures, as exhibit_* relations.",
+    description="The paper's tables, and the data of its figures, as relations exhibit.*.",
     group="evaluation",
     writes=tuple(exhibit.table for exhibit in EXHIBITS.values()),
     needs=("accuracy", "bridge", "comovement", "difficulty", "routing", "external_calibration"),

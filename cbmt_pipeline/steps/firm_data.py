@@ -18,10 +18,17 @@ from cbmt_pipeline.work import Made, Picture, Work
 
 def make(work: Work) -> Made:
     project, unit, con = work.project, work.firm, work.con
-    timeline = project.timeline()
     if unit not in project.intake.units():
         raise BadFirmData(unit.name, "no ingested row names it any more; delete its partition")
-    tables = make_firm_tables(con, unit, project.intake, project.config, timeline)
+    timeline = project.timeline_of(unit)
+    if not len(timeline.panel):
+        return Made(
+            rejected=f"its orders end on {timeline.observed_to}, before the first week after the washout"
+        )
+    try:
+        tables = make_firm_tables(con, unit, project.intake, project.config, timeline)
+    except BadFirmData as error:
+        return Made(rejected=error.reason)
     reasons = con.execute("SELECT reason, count(*) FROM quarantine GROUP BY ALL ORDER BY 2 DESC").fetchall()
     found: dict[str, dict[str, Any]] = {
         "quarantine": {"reasons": ", ".join(f"{reason} {count:,}" for reason, count in reasons) or "none"}
@@ -64,7 +71,7 @@ def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dic
     assert unit is not None
     return {
         "intake": project.intake.units().get(unit, ""),
-        "timeline": digest_of(str(project.timeline())),
+        "timeline": digest_of(str(project.timeline_of(unit))),
         "quality": digest_of(project.config.quality.model_dump()),
     }
 

@@ -32,5 +32,5 @@ STEP = Step(
         "cbmt_core.diagnostics.difficulty",
     ),
     purposes=("study",),
-    batch=50,
+    batch=40,
 )

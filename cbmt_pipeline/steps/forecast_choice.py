@@ -12,7 +12,7 @@ def make(work: Work) -> Made:
     lake, models = work.project.lake, work.project.live_models()
     weeks = f"(SELECT * FROM {lake.relation(TABLES['firm_week'])} WHERE week <= DATE '{work.at.week}')"
     relations = Relations(
-        firm=lake.relation(TABLES["firm"]),
+        firm=work.firms(),
         firm_week=weeks,
         model_fit=lake.relation(TABLES["model_fit"]),
         forecast_week=lake.relation(TABLES["forecast_week"]),

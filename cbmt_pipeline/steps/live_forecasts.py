@@ -9,4 +9,5 @@ STEP = forecast_step(
     "The next 52 weeks by the models of [forecast] in cbmt.toml, fitted on all weeks; earlier vintages stay.",
     needs=("transactions", "cohort_week", "path_priors"),
     batch=25,
+    version="2",
 )

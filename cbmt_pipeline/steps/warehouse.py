@@ -4,6 +4,7 @@ from pathlib import Path
 
 from cbmt_core.names import Unit
 from cbmt_core.timeline import Origin
+from cbmt_pipeline.manifest import digest_of
 from cbmt_pipeline.plan import ALL, Step
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.publish import publish
@@ -24,13 +25,17 @@ def make(work: Work) -> Made:
 
 
 def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
-    """What is published without being made by a step: rows of the intake that name no firm."""
-    return {"intake": project.intake.version}
+    """What is published without being made by a step: rows of the intake that name no firm, who is late."""
+    return {
+        "intake": project.intake.version,
+        "delivery": digest_of(project.config.delivery.model_dump()),
+    }
 
 
 STEP = Step(
     name="warehouse",
     make=make,
+    version="2",
     description="data/cbmt.duckdb: a snapshot of every table, replaced whole; open connections keep the old one.",
     group="publish",
     needs=(ALL,),

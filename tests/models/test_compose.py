@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from panels import calibration, ordinary
 
-from cbmt_core.compose import BadForecast, compose
+from cbmt_core.compose import BadForecast, DriverDraws, compose, compose_draws
 from cbmt_core.models.contract import PrimitiveForecast, SalesForecast
 
 
@@ -78,3 +78,33 @@ def test_a_forecast_of_another_panel_is_refused():
         compose(full, drivers)
     with pytest.raises(BadForecast, match="sales is nan in week 2"):
         compose(seen, SalesForecast(np.array([1.0, np.nan])))
+
+
+def test_draws_compose_to_what_each_draw_composes_to_by_itself():
+    panel = calibration(ordinary())
+    N, H, K = panel.n_cohorts, 6, 4
+    rng = np.random.default_rng(5)
+    born = np.arange(H) >= np.arange(-N, H)[:, None]
+    R, V = (np.where(born, rng.uniform(0.1, 2.0, born.shape), np.nan) for _ in range(2))
+    centre = compose(panel, PrimitiveForecast(rng.uniform(1, 9, H), R, V))
+    draws = DriverDraws(
+        centre=centre,
+        acquired=rng.uniform(0, 9, (K, H)),
+        repeat_existing=rng.uniform(0.5, 2, (K, H)),
+        repeat_new=rng.uniform(0.5, 2, (K, H)),
+        order_value=rng.uniform(0.5, 2, (K, H)),
+    )
+    base = np.arange(N) < N - 3
+    drawn = compose_draws(draws, base)
+    for k in range(K):
+        repeat = np.concatenate(
+            [np.tile(draws.repeat_existing[k], (N, 1)), np.tile(draws.repeat_new[k], (H, 1))]
+        )
+        one = compose(panel, PrimitiveForecast(draws.acquired[k], R * repeat, V * draws.order_value[k]))
+        orders = one.size[:, None] * (np.arange(H) == one.birth[:, None]) + one.size[:, None] * one.R
+        existing = np.concatenate([base, np.zeros(H, bool)])
+        np.testing.assert_allclose(drawn.sales[k], one.S)
+        np.testing.assert_allclose(drawn.base_sales[k], np.nansum(one.Y[existing], axis=0))
+        np.testing.assert_allclose(drawn.new_sales[k], np.nansum(one.Y[~existing], axis=0))
+        np.testing.assert_allclose(drawn.base_orders[k], np.nansum(orders[existing], axis=0))
+        np.testing.assert_allclose(drawn.orders[k], np.nansum(orders, axis=0))

@@ -1,9 +1,12 @@
-"""A project of twenty firms, one of them corrupt, run for real."""
+"""Projects that several tests share: twenty firms, one of them corrupt, run for real; a small demo, made here."""
 
 from __future__ import annotations
 
 import pytest
+from demo_project import make_demo
 from projects import FIRMS, FLOORS, RunProject, cbmt, corrupt_amounts
+
+from cbmt_pipeline.project import Project
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +16,9 @@ def twenty_firms(tmp_path_factory: pytest.TempPathFactory) -> RunProject:
     files = sorted((root / "data/raw/economy/orders").glob("*.csv"))
     corrupt_amounts(files[3])
     return RunProject(root, files[3].name.removesuffix(".csv"), cbmt(root, "run", *FLOORS, check=False))
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Of the tests in the xdist group "demo"."""
+    return make_demo(tmp_path_factory.mktemp("demo") / "project")

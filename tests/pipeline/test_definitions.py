@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import dagster as dg
+import pytest
 
 from cbmt_pipeline.automation import contiguous_batches
 from cbmt_pipeline.definitions import defs
 from cbmt_pipeline.partitions import firm_partitions
-from cbmt_pipeline.plan import the_plan
+from cbmt_pipeline.plan import Plan, the_plan
 
 
 def test_the_graph_is_the_one_written_here() -> None:
@@ -22,68 +25,27 @@ def test_the_graph_is_the_one_written_here() -> None:
         "quarantine": ["intake"],
         "cohort_week": ["transactions"],
         "firm_week": ["cohort_week"],
-        "firm": ["cohort_week", "transactions"],
-        "path_priors": ["cohort_week"],
-        "live_forecasts": ["cohort_week", "path_priors", "transactions"],
-        "backtest_forecasts": ["cohort_week", "path_priors", "transactions"],
-        "benchmark_forecasts": ["cohort_week", "transactions"],
+        "firm": ["cohort_week"],
+        "benchmark_forecasts": ["cohort_week"],
         "tuned_models": ["cohort_week"],
         "neural_forecasts": ["tuned_models"],
+        "path_priors": ["cohort_week"],
         "plus_forecasts": ["cohort_week", "path_priors"],
-        "forecast_choice": [
-            "backtest_forecasts",
-            "benchmark_forecasts",
-            "firm_week",
-            "live_forecasts",
-            "plus_forecasts",
-        ],
-        "accuracy": [
-            "benchmark_forecasts",
-            "cohort_week",
-            "firm",
-            "firm_week",
-            "neural_forecasts",
-            "plus_forecasts",
-        ],
-        "bridge": [
-            "benchmark_forecasts",
-            "cohort_week",
-            "firm",
-            "firm_week",
-            "live_forecasts",
-            "neural_forecasts",
-            "plus_forecasts",
-        ],
-        "firm_measures": ["cohort_week", "firm", "transactions"],
+        "accuracy": ["benchmark_forecasts", "neural_forecasts", "plus_forecasts"],
+        "backtest_forecasts": ["cohort_week", "path_priors"],
+        "live_forecasts": ["cohort_week", "path_priors"],
+        "bridge": ["benchmark_forecasts", "live_forecasts", "neural_forecasts", "plus_forecasts"],
+        "firm_measures": ["firm"],
         "comovement": ["accuracy", "firm_measures"],
         "difficulty": ["accuracy", "firm_measures"],
+        "external_calibration": ["accuracy"],
         "routing": ["accuracy", "firm_measures"],
-        "external_calibration": ["accuracy", "firm", "firm_week"],
-        "exhibits": ["accuracy", "bridge", "comovement", "difficulty", "external_calibration", "routing"],
-        "warehouse": [
-            "accuracy",
-            "backtest_forecasts",
-            "benchmark_forecasts",
-            "bridge",
-            "cohort_week",
-            "comovement",
-            "difficulty",
-            "exhibits",
-            "external_calibration",
-            "firm",
-            "firm_measures",
-            "firm_week",
-            "forecast_choice",
-            "intake",
-            "live_forecasts",
-            "neural_forecasts",
-            "path_priors",
-            "plus_forecasts",
-            "quarantine",
-            "routing",
-            "transactions",
-            "tuned_models",
-        ],
+        "exhibits": ["bridge", "comovement", "difficulty", "external_calibration", "routing"],
+        "forecast_choice": ["backtest_forecasts", "benchmark_forecasts", "live_forecasts", "plus_forecasts"],
+        "band_factors": ["backtest_forecasts"],
+        "forecast_bands": ["backtest_forecasts", "band_factors", "forecast_choice", "live_forecasts"],
+        "band_coverage": ["forecast_bands"],
+        "warehouse": ["band_coverage", "exhibits"],
         "report": ["warehouse"],
     }
 
@@ -103,7 +65,6 @@ def test_firm_tables_are_partitioned_by_firm_and_batched() -> None:
         "cohort_week",
         "firm_week",
         "firm",
-        "firm_measures",
     ):
         node = graph.get(dg.AssetKey(table))
         assert isinstance(node.partitions_def, dg.DynamicPartitionsDefinition)
@@ -128,6 +89,16 @@ def test_forecasts_that_take_seconds_share_runs() -> None:
         assert node.backfill_policy.max_partitions_per_run == size
 
 
+def test_steps_that_need_one_another_never_share_a_run_of_many_firms() -> None:
+    plan = the_plan()
+    for step in plan:
+        others = [other for other in plan.needed(step) if other.by_firm]
+        assert step.batch == 1 or step.batch not in {other.batch for other in others}
+    measures = plan["firm_measures"]
+    with pytest.raises(ValueError, match="firm_measures needs firm_data and has the same batch"):
+        Plan(replace(step, batch=plan["firm_data"].batch) if step is measures else step for step in plan)
+
+
 def test_the_other_assets_are_made_across_firms() -> None:
     graph = defs.resolve_asset_graph()
     across = {k.to_user_string() for k in graph.get_all_asset_keys() if graph.get(k).partitions_def is None}
@@ -135,6 +106,8 @@ def test_the_other_assets_are_made_across_firms() -> None:
         "intake",
         "path_priors",
         "forecast_choice",
+        "band_factors",
+        "band_coverage",
         "accuracy",
         "bridge",
         "comovement",
@@ -150,12 +123,15 @@ def test_the_other_assets_are_made_across_firms() -> None:
 def test_jobs_sensors_and_checks() -> None:
     repository = defs.get_repository_def()
     jobs = {job.name for job in repository.get_all_jobs() if not job.name.startswith("__")}
-    assert jobs == {"read_new_files", "refresh_firms", "move_study"}
-    assert [(s.name, s.default_status) for s in repository.schedule_defs] == [
-        ("move_study_quarterly", dg.DefaultScheduleStatus.STOPPED)
-    ]
-    sensors = {sensor.name for sensor in repository.sensor_defs}
-    assert {"new_files_sensor", "firms_sensor"} <= sensors
+    assert jobs == {"weekly", "study", "read_new_files", "refresh_firms"}
+    assert {s.name for s in repository.schedule_defs} == {"weekly_schedule", "study_schedule"}
+    running = {sensor.name for sensor in repository.sensor_defs if sensor.default_status.value == "RUNNING"}
+    assert running == {"finish_backfills", "failure_notice"}
+    assert {sensor.name for sensor in repository.sensor_defs} - running == {
+        "new_files_sensor",
+        "firms_sensor",
+        "automation",
+    }
     checks = {key.asset_key.to_user_string() for key in defs.resolve_asset_graph().asset_check_keys}
     assert checks == {"transactions", "cohort_week", "firm_week"}
 

@@ -61,28 +61,30 @@ def rows_of(made: Materialised) -> Iterator[Rows]:
 
 
 def test_every_firm_is_measured_and_up_to_date(made: Materialised, rows_of: Rows) -> None:
-    rows = rows_of("SELECT firm, count(*), count(value) FROM comovement_measure GROUP BY firm")
+    rows = rows_of("SELECT firm, count(*), count(value) FROM diagnostic.comovement_measure GROUP BY firm")
     assert {(count, known > 30) for _, count, known in rows} == {(34, True)}
-    rows = rows_of("SELECT firm, count(*), count(value) FROM difficulty_feature GROUP BY firm")
+    rows = rows_of("SELECT firm, count(*), count(value) FROM diagnostic.difficulty_feature GROUP BY firm")
     assert {(count, known) for _, count, known in rows} == {(21, 21)}
-    assert rows_of("SELECT count(*) FROM firm_history WHERE scale > 0 AND dispersion >= 0") == [(2,)]
+    assert rows_of("SELECT count(*) FROM diagnostic.firm_history WHERE scale > 0 AND dispersion >= 0") == [
+        (2,)
+    ]
     assert made.missing("firm_measures") == {}
     metadata = made.metadata("firm_measures", made.units[0])
     assert metadata["rows"].value == 34 + 21 + 1
 
 
 def test_what_two_firms_cannot_carry_is_said(rows_of: Rows) -> None:
-    rows = dict(rows_of("SELECT diagnostic, note FROM diagnostic WHERE NOT made"))
+    rows = dict(rows_of("SELECT diagnostic, note FROM diagnostic.status WHERE NOT made"))
     assert set(rows) == {"comovement", "difficulty", "routing"}
     assert "needs forecasts by cbmt and single_task" in rows["comovement"]
     assert rows["difficulty"] == "needs 30 firms with a forecast by cohort_glm; there are 2"
-    assert rows_of("SELECT count(*), count(phe) FROM predicted_error") == [(2, 0)]
-    assert rows_of("SELECT count(*) FROM exhibit_contextual_features") == [(21,)]
+    assert rows_of("SELECT count(*), count(phe) FROM diagnostic.predicted_error") == [(2, 0)]
+    assert rows_of("SELECT count(*) FROM exhibit.contextual_features") == [(21,)]
 
 
 def test_calibration_adds_up_the_tickers_firms(rows_of: Rows) -> None:
     rows = rows_of(
-        "SELECT horizon, quarter, firms, model, panel_sales FROM calibration_quarter ORDER BY horizon"
+        "SELECT horizon, quarter, firms, model, panel_sales FROM diagnostic.calibration_quarter ORDER BY horizon"
     )
     assert [row[:4] for row in rows] == [(f"Q{k}", f"2019Q{k + 1}", 2, "cohort_glm") for k in (1, 2, 3)]
     for (*_, sales), (_, first, last) in zip(rows, QUARTERS[1:], strict=True):
@@ -90,7 +92,7 @@ def test_calibration_adds_up_the_tickers_firms(rows_of: Rows) -> None:
             f"SELECT sum(sales) FROM firm_week WHERE week BETWEEN DATE '{first}' AND DATE '{last}'"
         )
         assert sales == pytest.approx(float(expected[0][0]))
-    analysts = rows_of("SELECT DISTINCT analyst_smape, firms, analyst_se FROM exhibit_external_calibration")
+    analysts = rows_of("SELECT DISTINCT analyst_smape, firms, analyst_se FROM exhibit.external_calibration")
     assert analysts == [(pytest.approx(200 * 10 / 210), 1, None)]
 
 
@@ -123,5 +125,5 @@ def test_a_mistake_in_a_table_stops_calibration_alone(made: Materialised) -> Non
 
 
 def test_every_table_of_the_diagnostics_is_published(rows_of: Rows) -> None:
-    tables = {name for (name,) in rows_of("SELECT table_name FROM duckdb_tables()")}
-    assert set(DIAGNOSTIC_TABLES) <= tables
+    names = rows_of("SELECT schema_name || '.' || table_name FROM duckdb_tables()")
+    assert {table.relation for table in DIAGNOSTIC_TABLES.values()} <= {name for (name,) in names}

@@ -111,7 +111,7 @@ def _best_week(work: Work) -> Made:
     return Made({"best_week": frame})
 
 
-NEW = Step("best_week", _best_week, "The best week.", "data", writes=(TABLE,), needs=("firm_week",), batch=50)
+NEW = Step("best_week", _best_week, "The best week.", "data", writes=(TABLE,), needs=("firm_week",), batch=40)
 
 
 def test_a_new_step_is_an_asset_is_run_and_is_published(made: Project, tmp_path: Path) -> None:

@@ -41,12 +41,12 @@ def test_priors_and_forecasts_are_published(made: Materialised) -> None:
     study = made.project.study()
     (live,) = made.project.origins("live")
     learned = {study.origin, made.project.timeline().prior_week(live)}
-    assert made.query("SELECT DISTINCT origin, firms FROM path_prior ORDER BY origin") == [
+    assert made.query("SELECT DISTINCT origin, firms FROM diagnostic.path_prior ORDER BY origin") == [
         (week, 3) for week in sorted(learned)
     ]
-    assert made.query("SELECT count(*) > 0 FROM path_prior WHERE parameter = 'mean' AND value <> 0") == [
-        (True,)
-    ]
+    assert made.query(
+        "SELECT count(*) > 0 FROM diagnostic.path_prior WHERE parameter = 'mean' AND value <> 0"
+    ) == [(True,)]
     rows = made.query("SELECT firm, model, purpose, origin, count(*) FROM forecast_week GROUP BY ALL")
     first = made.units[0].name
     assert sorted(rows) == [
@@ -67,7 +67,7 @@ def test_the_library_gives_the_stored_forecast_from_the_published_tables(
     with duckdb.connect(str(project.warehouse), read_only=True) as con:
         panel = read_panel(con, unit.name).until(origin.week)
         taught = project.timeline().prior_week(origin)
-        frame = con.execute(f"FROM path_prior WHERE origin = DATE '{taught}'").df()
+        frame = con.execute(f"FROM diagnostic.path_prior WHERE origin = DATE '{taught}'").df()
         priors = PathPriors.from_frame(frame, project.timeline().country)
     fitted = CbmtPlus(priors=priors).fit(panel, seed=SEED)
     sales = compose(panel, fitted.forecast(origin.horizon)).S

@@ -13,10 +13,12 @@ from small_project import FIRMS, WEEKS, make_all, new_project, orders_csv
 
 from cbmt_core.customers import read_design, read_panel, read_timeline
 from cbmt_core.firm_tables import DATA_TABLES
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TIMELINE, VIEWS
+from cbmt_core.schema import FILE_TABLES, VIEWS
 from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.publish import publish
 from cbmt_pipeline.work import carry_out
+
+QUALIFIED = "CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END"
 
 
 @pytest.fixture(scope="module")
@@ -44,10 +46,10 @@ def test_the_tables_hold_what_was_sold(con):
 
 def test_every_table_has_its_primary_key(con):
     keys = con.execute(
-        "SELECT table_name, constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
+        f"SELECT {QUALIFIED}, constraint_column_names FROM duckdb_constraints() WHERE constraint_type = 'PRIMARY KEY'"
     ).fetchall()
-    tables = {name for (name,) in con.execute("SELECT table_name FROM duckdb_tables()").fetchall()}
-    declared = {t.name: list(t.key) for t in [*the_plan().tables.values(), TIMELINE, STUDY, STUDY_WINDOW]}
+    tables = {name for (name,) in con.execute(f"SELECT {QUALIFIED} FROM duckdb_tables()").fetchall()}
+    declared = {t.relation: list(t.key) for t in [*the_plan().tables.values(), *FILE_TABLES]}
     assert dict(keys) == {name: declared[name] for name in tables}
     assert tables >= {*DATA_TABLES, "timeline", "study", "study_window"} - {"transactions"}
     assert not tables & {"transactions", "forecast_cohort_week"}, "the largest are read from the lake"

@@ -164,6 +164,7 @@ def test_nothing_after_an_origin_reaches_a_forecast_made_there(
             and path.split("/origin=")[1][:10] <= cut.isoformat()
             and path.split("/")[0]
             in ("forecast_week", "forecast_cohort_week", "model_fit", "path_prior", "forecast_choice",
+                "forecast_spread", "band_factor", "error_path", "forecast_band",
                 "comovement_measure", "difficulty_feature", "firm_history")
         }  # fmt: skip
 
@@ -171,6 +172,8 @@ def test_nothing_after_an_origin_reaches_a_forecast_made_there(
         "forecast_week",
         "path_prior",
         "forecast_choice",
+        "band_factor",
+        "forecast_band",
     }
     assert seen(other) == seen(project)
 

@@ -17,7 +17,17 @@ from cbmt_core.exhibits import EXHIBITS, exhibits, gather
 from cbmt_core.forecasting import FORECAST_TABLES, forecast_tables, run_models
 from cbmt_core.names import slug_sql
 from cbmt_core.panel import FirmPanel
-from cbmt_core.schema import STUDY, STUDY_WINDOW, TABLES, TIMELINE, VIEWS, Table
+from cbmt_core.schema import (
+    FIRM_STATE,
+    SCHEMAS,
+    SNAPSHOT,
+    STUDY,
+    STUDY_WINDOW,
+    TABLES,
+    TIMELINE,
+    VIEWS,
+    Table,
+)
 from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.timeline import SEASON, Origin, Purpose, Timeline
 
@@ -49,6 +59,8 @@ def publish(
         backtests: number of backtest origins, the newest first.
         results: the tables of the diagnostics.
     """
+    for schema in SCHEMAS:
+        con.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
     economy = Economy(firms=len(names), scale=scale, seed=5)
     panels = []
     for name, spec in zip(names, economy.specs(), strict=True):
@@ -99,8 +111,11 @@ def publish(
         _store(con, table, results.get(name, pd.DataFrame(columns=table.column_names)))
     for name, frame in exhibits(gather(con, study, design, errors, bridge, results)).items():
         _store(con, EXHIBITS[name].table, frame)
-    windows = [(n, w.first, w.last, len(w)) for n, w in (("holdout", design.holdout),)]
+    spans = (("calibration", design.calibration), ("holdout", design.holdout))
+    windows = [(n, w.first, w.last, len(w)) for n, w in spans]
     _store(con, STUDY, pd.DataFrame([asdict(design)]))
+    for table in (SNAPSHOT, FIRM_STATE):
+        _store(con, table, pd.DataFrame(columns=table.column_names))
     dates = {field.name: getattr(design, field.name) for field in fields(Timeline)}
     _store(con, TIMELINE, pd.DataFrame([dates]))
     _store(con, STUDY_WINDOW, pd.DataFrame(windows, columns=STUDY_WINDOW.column_names))
@@ -165,5 +180,5 @@ def _quarantine(firm: str) -> pd.DataFrame:
 
 def _store(con: duckdb.DuckDBPyConnection, table: Table, frame: pd.DataFrame) -> None:
     con.register("rows", frame.reindex(columns=table.column_names))
-    con.execute(f"CREATE OR REPLACE TABLE {table.name} AS SELECT {table.select()} FROM rows")
+    con.execute(f"CREATE OR REPLACE TABLE {table.relation} AS SELECT {table.select()} FROM rows")
     con.unregister("rows")

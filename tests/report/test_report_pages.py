@@ -222,7 +222,7 @@ def test_the_panel_page_shows_the_comparison(report, con, page):
     assert [(r[1], r[2], r[4]) for r in table] == [tuple(value(v, 2) for v in row) for row in rows]
     assert "need at least 10 firms" in page.locator("#study").inner_text()
     assert "made with data up to 6 Apr 2019" in page.locator("#study").inner_text()
-    [(dots,)] = con.execute("SELECT count(*) FROM exhibit_industry").fetchall()
+    [(dots,)] = con.execute("SELECT count(*) FROM exhibit.industry").fetchall()
     for chart, number in {"#ranks": len(MODELS), "#industries": dots, "#scatter": len(FIRMS)}.items():
         assert page.locator(f"{chart} circle").count() == number, chart
     assert page.locator(".horizon svg").count() == 5
@@ -329,10 +329,10 @@ def published(
 
 NO_STUDY = (
     "DELETE FROM study; DELETE FROM study_window; DELETE FROM accuracy; DELETE FROM accuracy_summary; "
-    "DELETE FROM accuracy_failure; DELETE FROM bridge_mae; DELETE FROM bridge_method; "
+    "DELETE FROM diagnostic.accuracy_failure; DELETE FROM diagnostic.bridge_mae; DELETE FROM diagnostic.bridge_method; "
     + "".join(f"DELETE FROM {name} WHERE purpose = 'study'; " for name in
               ("forecast_week", "forecast_cohort_week", "model_fit", "bridge", "forecast_choice"))
-    + "".join(f"DELETE FROM {exhibit.table.name}; " for exhibit in EXHIBITS.values())
+    + "".join(f"DELETE FROM {exhibit.table.relation}; " for exhibit in EXHIBITS.values())
 )  # fmt: skip
 
 
@@ -485,6 +485,6 @@ def test_a_firm_without_forecasts_or_bridge_still_has_a_page(tmp_path):
             "DELETE FROM forecast_week; DROP TABLE forecast_cohort_week; DELETE FROM firm WHERE firm = $1",
             [one],
         )
-        assert len(write_report(con, tmp_path)) == 3
+        assert len(write_report(con, tmp_path)) == 4
         assert not path_of(tmp_path, con, other).with_name(f"{one}.html").exists()
         assert len(list((tmp_path / "firms").iterdir())) == 1

@@ -15,6 +15,7 @@ from cbmt_core.models.plus.paths import FittedPaths, fit_paths
 from cbmt_core.models.plus.priors import PathPriors
 from cbmt_core.models.plus.series import GROUPS, HALF, MIN_WEEKS, WeeklySeries, half_an_order, series_of
 from cbmt_core.panel import FirmPanel
+from cbmt_core.uncertainty import DriverUncertainty
 
 __all__ = ["CbmtPlus", "FittedPlus"]
 
@@ -55,6 +56,10 @@ class FittedPlus:
         R, V = self.glm.cohorts_alone(horizon)
         A = np.maximum(np.exp(acquired) - HALF, 0.0)
         return PrimitiveForecast(A=A, R=R * np.exp(repeat), V=V * np.exp(aov))
+
+    def uncertainty(self, horizon: int) -> DriverUncertainty:
+        """How far the drivers may lie from the forecast, as their paths' posterior has it."""
+        return self.drivers.uncertainty(horizon)
 
     def topline_step(self, own: PrimitiveForecast) -> Floats:
         """[H] log factor of acquisition and of repeat orders per customer that moves sales towards their own path."""

@@ -16,9 +16,10 @@ import numpy.typing as npt
 import torch
 
 from cbmt_core.models.neural.training import one_thread
-from cbmt_core.models.plus.likelihood import Weeks, batches, covariance, fit_own
+from cbmt_core.models.plus.likelihood import COMPONENTS, Weeks, batches, covariance, fit_own
 from cbmt_core.models.plus.prior import PathPrior
 from cbmt_core.models.plus.series import WeeklySeries
+from cbmt_core.uncertainty import DriverUncertainty
 
 __all__ = ["FittedPaths", "fit_paths"]
 
@@ -29,6 +30,8 @@ FITTING_EVALUATIONS = 40
 ARRAYS = ("level", "scale", "alpha", "noise", "bounds")
 REACH = 1.0
 """Log points that a forecast may leave the range the series was seen in."""
+JITTER = 1e-9
+"""Added to variances before a covariance is factored."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +75,32 @@ class FittedPaths:
             mean = weeks.mean(common)[T:].T
         ahead = self.level[:, None] + (mean + deviation.reshape(mean.shape)).numpy()
         return np.asarray(np.clip(ahead, self.bounds[0][:, None], self.bounds[1][:, None]))
+
+    def uncertainty(self, horizon: int) -> DriverUncertainty:
+        """The posterior of the D series in the weeks ahead, around its mean.
+
+        Lasting errors are those of level, trend, season and random walk; weekly ones are brief deviations and noise.
+        """
+        T, D = self.n_weeks, len(self.level)
+        weeks = Weeks.of(self.first_week, T, horizon, self.prior.country)
+        with one_thread(), torch.no_grad():
+            common = self.prior.hyperparameters()
+            kernels = weeks.kernels(common)
+            stays = kernels * torch.tensor([name != "brief" for name in COMPONENTS])[:, None, None]
+            scale = torch.from_numpy(self.scale)[None]
+            comovement = torch.tensor([self.comovement], dtype=torch.float64)
+            full = covariance(kernels, common, scale, comovement)[0]
+            lasting = covariance(stays, common, scale, comovement)[0]
+            white = scale[0] * common.sd[-1].exp()
+            parts = torch.stack([lasting, full - lasting])
+            ahead = parts[:, :, T:, :, T:].reshape(2, D * horizon, D * horizon)
+            between = parts[:, :, T:, :, :T].reshape(2 * D * horizon, D * T)
+            seen = full[:, :T, :, :T].reshape(D * T, D * T)
+            seen.diagonal().add_((white[:, None] ** 2 + torch.from_numpy(self.noise)).reshape(D * T))
+            explained = between @ torch.cholesky_solve(between.T, torch.linalg.cholesky(seen))
+            posterior = torch.block_diag(*ahead) - explained  # type: ignore[no-untyped-call]
+            posterior.diagonal().add_(JITTER)
+        return DriverUncertainty(covariance=posterior.numpy(), white=white.numpy().copy())
 
     def values(self) -> dict[str, Any]:
         """JSON-ready; `from_values` reads it back."""

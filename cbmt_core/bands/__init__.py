@@ -1,0 +1,37 @@
+"""Bands: joint draws of the drivers, calibrated on backtests, and every range as a quantile of the same draws."""
+
+from cbmt_core.bands.coverage import band_coverage, band_pit
+from cbmt_core.bands.draws import DRAWS, draw_drivers, draws_of, generator
+from cbmt_core.bands.error_paths import error_paths, path_deviations, usual_changes
+from cbmt_core.bands.errors import realised_errors
+from cbmt_core.bands.factors import SHIPPED, BandFactors, learn_factors
+from cbmt_core.bands.firm import FirmBands, band_tables
+from cbmt_core.bands.judged import judged_bands
+from cbmt_core.bands.quantiles import LEVELS, Baseline, bands, bridge_draws
+from cbmt_core.bands.stored import draw_rows, read_draws, revenue_from_rows
+
+__all__ = [
+    "DRAWS",
+    "LEVELS",
+    "SHIPPED",
+    "BandFactors",
+    "Baseline",
+    "FirmBands",
+    "band_coverage",
+    "band_pit",
+    "band_tables",
+    "bands",
+    "bridge_draws",
+    "draw_drivers",
+    "draw_rows",
+    "draws_of",
+    "error_paths",
+    "generator",
+    "judged_bands",
+    "learn_factors",
+    "path_deviations",
+    "read_draws",
+    "realised_errors",
+    "revenue_from_rows",
+    "usual_changes",
+]

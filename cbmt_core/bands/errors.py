@@ -1,0 +1,83 @@
+"""Errors that backtests made in the drivers, in logs, beside what the model expected of them."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import duckdb
+import numpy as np
+import pandas as pd
+
+from cbmt_core.evaluation.relations import Relations
+from cbmt_core.uncertainty import DRIVERS
+
+__all__ = ["HALF", "ORDER_VARIANCE", "realised_errors"]
+
+HALF = 0.5
+"""Half a customer or order is added before logs are taken."""
+ORDER_VARIANCE = 0.5
+"""Variance of the log value of a single order, roughly; it matters only where a week has few orders."""
+
+
+def realised_errors(
+    con: duckdb.DuckDBPyConnection, relations: Relations, week: date, model: str
+) -> pd.DataFrame:
+    """One row for each firm, backtest and week of it that was observed by `week`.
+
+    For each driver: `_error` (log of actual over forecast), `_count` (its variance by counting few orders), `_lasting`
+    and `_weekly` (standard deviations that the model expected; NaN where it has no distribution), and all of them with
+    `_mean` at the end: of the mean over the weeks up to this one. Repeat orders and order values are those of the
+    customers acquired up to the origin, so that errors of acquisition are not in them.
+    """
+    spreads = ", ".join(
+        f"s.{driver}_{part}" for driver in DRIVERS for part in _PARTS for part in (part, f"{part}_mean")
+    )
+    rows = con.execute(
+        f"""
+        WITH s AS (SELECT * FROM {relations.forecast_spread}
+            WHERE purpose = 'backtest' AND origin < $week AND week <= $week AND model = $model),
+        base AS (SELECT o.firm, o.origin, c.week, CAST(sum(c.repeat_orders) AS DOUBLE) AS orders,
+                CAST(sum(c.repeat_sales) AS DOUBLE) AS sales
+            FROM (SELECT firm, origin, max(week) AS last FROM s GROUP BY ALL) AS o
+            JOIN {relations.cohort_week} AS c
+                ON c.firm = o.firm AND c.cohort <= o.origin AND c.week > o.origin AND c.week <= o.last
+            GROUP BY ALL)
+        SELECT s.firm, s.origin, s.horizon, s.history, s.acquired, s.existing_orders, s.existing_sales,
+            w.acquired AS actual_acquired, coalesce(base.orders, 0) AS actual_orders,
+            coalesce(base.sales, 0) AS actual_sales, {spreads},
+            date_diff('day', s.week, $week) // 91 AS age
+        FROM s JOIN {relations.firm_week} AS w USING (firm, week)
+        LEFT JOIN base ON base.firm = s.firm AND base.origin = s.origin AND base.week = s.week
+        ORDER BY s.firm, s.origin, s.horizon
+        """,
+        {"week": week, "model": model},
+    ).df()
+    rows["quarter"] = -rows.pop("age")
+    return _with_errors(rows)
+
+
+_PARTS = ("lasting", "weekly")
+
+
+def _with_errors(rows: pd.DataFrame) -> pd.DataFrame:
+    orders, actual = rows["existing_orders"] + HALF, rows["actual_orders"] + HALF
+    value = rows["existing_sales"] / rows["existing_orders"].where(rows["existing_orders"] > 0)
+    actual_value = rows["actual_sales"] / rows["actual_orders"].where(rows["actual_orders"] > 0)
+    ratio = {
+        "acquisition": (rows["actual_acquired"] + HALF) / (rows["acquired"] + HALF),
+        "repeat": actual / orders,
+        "order_value": (actual_value / value).where(lambda x: x > 0),
+    }
+    counts = {
+        "acquisition": 1 / (rows["acquired"] + HALF),
+        "repeat": 1 / orders,
+        "order_value": ORDER_VARIANCE / orders,
+    }
+    forecast = [rows["firm"], rows["origin"]]
+    for driver in DRIVERS:
+        rows[f"{driver}_error"] = np.log(ratio[driver])
+        rows[f"{driver}_count"] = counts[driver]
+        known = rows[f"{driver}_error"].fillna(0.0)
+        rows[f"{driver}_error_mean"] = known.groupby(forecast).cumsum() / rows["horizon"]
+        rows[f"{driver}_count_mean"] = counts[driver].groupby(forecast).cumsum() / rows["horizon"] ** 2
+    return rows

@@ -1,0 +1,168 @@
+"""BandFactors: by how much a model's own distribution is widened or narrowed, learned from its backtests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from scipy.stats import norm
+
+from cbmt_core.uncertainty import DRIVERS
+
+__all__ = ["SHIPPED", "BandFactors", "history_scale", "learn_factors"]
+
+Floats = npt.NDArray[np.float64]
+
+CALIBRATED, SHRUNK, BORROWED = "calibrated", "shrunk", "borrowed"
+FULL_FIRMS, LEAST_FIRMS = 40, 10
+"""Firms from which on factors are their own; below the second number the shipped ones serve alone."""
+REFERENCE_WEEKS, HISTORY_POWER, HISTORY_RANGE = 104, 0.7, (52, 156)
+"""A model's own distribution does not know how little a short history says of cohorts and seasons."""
+LASTING_GRID = np.exp(np.linspace(np.log(0.4), np.log(3.0), 25))
+WEEKLY_GRID = np.exp(np.linspace(np.log(0.6), np.log(1.7), 13))
+MEAN_WEEKS = (26, 39, 52)
+"""Weeks ahead over which mean errors teach the lasting factor."""
+WEEKLY_STRIDE = 3
+"""Every third week's error teaches the weekly factor: neighbours say much the same."""
+DIGITS = 12
+"""Decimals kept of scores, so that the order of firms in a sum decides nothing."""
+ADAPTING_RATE, ADAPTING_RANGE = 0.1, (0.7, 1.6)
+"""Of the firm's own multiplier: how far one quarter moves its log, and its limits."""
+QUARTER = 13
+MISSES = 0.2
+"""Share of weeks that an 80 % band shall miss."""
+
+
+@dataclass(frozen=True, eq=False)
+class BandFactors:
+    """Factors of the lasting and the weekly errors of each driver, in the order of `DRIVERS`."""
+
+    lasting: Floats
+    weekly: Floats
+    source: str = BORROWED
+    """calibrated: learned from the other firms; shrunk: partly; borrowed: shipped, not calibrated on these data."""
+    firms: int = 0
+    """Firms they were learned from."""
+    own: float = 1.0
+    """The firm's own multiplier, which follows how often its bands missed."""
+
+    def at(self, history: int) -> BandFactors:
+        """For a forecast that has seen `history` weeks, the firm's own multiplier included."""
+        return replace(
+            self, lasting=self.lasting * (history_scale(history) * self.own), weekly=self.weekly * self.own
+        )
+
+
+SHIPPED = BandFactors(lasting=np.array([1.15, 1.25, 1.4]), weekly=np.array([0.92, 0.9, 0.88]))
+"""Learned from simulated firms other than those of any reported comparison."""
+
+
+def history_scale(weeks: npt.ArrayLike) -> Floats:
+    """Factor of lasting errors for so many weeks of history; 1 at two years."""
+    seen = np.clip(np.asarray(weeks, float), *HISTORY_RANGE)
+    return np.asarray((seen / REFERENCE_WEEKS) ** -HISTORY_POWER)
+
+
+def learn_factors(errors: pd.DataFrame) -> dict[str, BandFactors]:
+    """The factors of each firm, learned from the other firms' errors, and adapted to its own misses.
+
+    The factors minimise the mean CRPS of the errors that backtests made: the lasting ones that of mean errors over
+    half a year and more, the weekly ones that of single weeks. With fewer than `FULL_FIRMS` firms they are shrunk, in
+    logs, towards the shipped ones.
+
+    Args:
+        errors: of one model, as `realised_errors` gives them.
+    """
+    firms = sorted(errors["firm"].unique())
+    if not firms:
+        return {}
+    found = _learned(errors, firms) if len(firms) >= LEAST_FIRMS else {}
+    trust = min(1.0, len(firms) / FULL_FIRMS)
+    own = _adapted(errors, found, trust)
+    return {firm: replace(_shrunk(found.get(firm), trust, len(firms)), own=own[firm]) for firm in firms}
+
+
+def _shrunk(learned: BandFactors | None, trust: float, firms: int) -> BandFactors:
+    if learned is None:
+        return SHIPPED
+    lasting, weekly = (
+        np.exp(trust * np.log(mine) + (1 - trust) * np.log(shipped))
+        for mine, shipped in ((learned.lasting, SHIPPED.lasting), (learned.weekly, SHIPPED.weekly))
+    )
+    return BandFactors(lasting, weekly, CALIBRATED if trust == 1.0 else SHRUNK, firms - 1)
+
+
+def _learned(errors: pd.DataFrame, firms: list[str]) -> dict[str, BandFactors]:
+    """Factors that leave the firm itself out."""
+    means = errors[errors["horizon"].isin(MEAN_WEEKS)]
+    weeks = errors[errors["horizon"] % WEEKLY_STRIDE == 1]
+    best = []
+    for driver in DRIVERS:
+        scores = _scores(weeks, firms, driver, "")
+        if len(means):
+            scores += _scores(means, firms, driver, "_mean")
+        others = np.round(scores.sum(axis=0) - scores, DIGITS).reshape(len(firms), -1)
+        best.append(np.unravel_index(others.argmin(axis=1), scores.shape[1:]))
+    lasting = np.stack([LASTING_GRID[k] for k, _ in best], axis=1)
+    weekly = np.stack([WEEKLY_GRID[k] for _, k in best], axis=1)
+    return {firm: BandFactors(lasting[k], weekly[k]) for k, firm in enumerate(firms)}
+
+
+def _scores(rows: pd.DataFrame, firms: list[str], driver: str, of: str) -> Floats:
+    """[firms, lasting factors, weekly factors] CRPS in units of the model's own spread, as a share of all rows.
+
+    Args:
+        of: "_mean" for mean errors up to a week, "" for single weeks.
+    """
+    error, lasting, weekly, count = _columns(rows, driver, of)
+    known = np.isfinite(error) & (lasting > 0)
+    error, lasting, weekly, count = (x[known] for x in (error, lasting, weekly, count))
+    place = np.searchsorted(firms, rows["firm"].to_numpy(str)[known])
+    usual = np.sqrt(lasting**2 + weekly**2 + count) * max(len(error), 1)
+    found = np.empty((len(firms), len(LASTING_GRID), len(WEEKLY_GRID)))
+    for i, stays in enumerate(LASTING_GRID):
+        for j, comes in enumerate(WEEKLY_GRID):
+            sd = np.sqrt((stays * lasting) ** 2 + (comes * weekly) ** 2 + count)
+            found[:, i, j] = np.bincount(place, _crps(sd, error) / usual, len(firms))
+    return found
+
+
+def _columns(rows: pd.DataFrame, driver: str, of: str) -> tuple[Floats, Floats, Floats, Floats]:
+    """Errors with the standard deviations of their lasting and weekly parts, and the variance of counting."""
+    error, lasting, weekly, count = (
+        rows[f"{driver}_{name}{of}"].to_numpy(float) for name in ("error", "lasting", "weekly", "count")
+    )
+    return error, lasting * history_scale(rows["history"].to_numpy(float)), weekly, count
+
+
+def _crps(sd: Floats, error: Floats) -> Floats:
+    """Continuous ranked probability score of a normal distribution (Gneiting and Raftery 2007, Equation 21)."""
+    z = error / sd
+    return np.asarray(sd * (z * (2 * norm.cdf(z) - 1) + 2 * norm.pdf(z) - 1 / np.sqrt(np.pi)))
+
+
+def _adapted(errors: pd.DataFrame, found: Mapping[str, BandFactors], trust: float) -> dict[str, float]:
+    """By firm: its own multiplier, by adaptive conformal inference (Gibbs and Candes 2021) on a log scale.
+
+    With every quarter that was observed the multiplier grows where the firm's weeks lay outside their 80 % bands more
+    often than they should, and falls where less often.
+    """
+    z = norm.ppf(1 - MISSES / 2)
+    made = {}
+    for firm, rows in errors.groupby("firm", sort=True):
+        base = _shrunk(found.get(str(firm)), trust, 0)
+        outside = []
+        for d, driver in enumerate(DRIVERS):
+            error, lasting, weekly, count = _columns(rows, driver, "")
+            sd = np.sqrt((base.lasting[d] * lasting) ** 2 + (base.weekly[d] * weekly) ** 2 + count)
+            outside.append(np.abs(error) / sd)
+        distance = pd.DataFrame(np.array(outside).T, index=rows["quarter"])
+        own = 1.0
+        for _, quarter in distance.groupby(level=0, sort=True):
+            missed = np.nanmean(quarter.to_numpy() > z * own)
+            own = float(np.clip(own * np.exp(ADAPTING_RATE * (missed - MISSES)), *ADAPTING_RANGE))
+        made[str(firm)] = own
+    return made

@@ -1,0 +1,134 @@
+"""Draws and bands of one firm at one origin, for every model that forecast it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cbmt_core.bands.draws import DRAWS, draw_drivers, generator
+from cbmt_core.bands.error_paths import path_deviations, usual_changes
+from cbmt_core.bands.factors import CALIBRATED, SHIPPED, BandFactors
+from cbmt_core.bands.quantiles import Baseline, bands
+from cbmt_core.bands.stored import draw_rows, revenue_from_rows
+from cbmt_core.compose import DriverDraws, RevenueForecast, compose_draws
+from cbmt_core.models import CannotFit, build
+from cbmt_core.models.plus import PathPriors
+from cbmt_core.panel import FirmPanel
+from cbmt_core.schema import TABLES
+from cbmt_core.timeline import Origin
+from cbmt_core.uncertainty import DRIVERS, DriverUncertainty
+
+__all__ = ["DRAWN_FROM", "FirmBands", "band_tables"]
+
+DRAWN_FROM = "cbmt_plus"
+"""The model with a distribution of its own. Others are drawn with their error paths or, where those are too few, with
+this model's deviations around their own forecast."""
+NO_FACTORS = BandFactors(np.ones(3), np.ones(3), CALIBRATED)
+
+
+@dataclass(frozen=True, eq=False)
+class FirmBands:
+    """What the bands of a firm are made from, all of it known at the origin."""
+
+    panel: FirmPanel
+    baseline: Baseline | None
+    """Of the bridge; None where there is not yet a year before the origin."""
+    forecasts: pd.DataFrame
+    """Rows of `forecast_cohort_week` of the origin."""
+    factors: pd.DataFrame
+    """The firm's rows of `band_factor`; none: the shipped factors serve."""
+    paths: pd.DataFrame
+    """Rows of `error_path`."""
+    priors: PathPriors | None = None
+    """Of `cbmt_plus`."""
+    draws: int = DRAWS
+    seed: int = 1
+
+    @cached_property
+    def uncertainty(self) -> DriverUncertainty | None:
+        """Of `DRAWN_FROM`, for the longest forecast; None where it cannot be fitted."""
+        try:
+            fitted = build(DRAWN_FROM, priors=self.priors).fit(self.panel, seed=self.seed)
+        except CannotFit:
+            return None
+        made: DriverUncertainty = fitted.uncertainty(self.forecasts["week"].nunique())  # type: ignore[attr-defined]
+        return made
+
+    def draw(self, model: str, centre: RevenueForecast) -> tuple[DriverDraws, str] | None:
+        """Draws around a model's forecast, and what they are calibrated on; None where nothing is known of errors."""
+        rng = generator(self.seed, self.panel.firm, model, self.panel.origin)
+        horizon = len(centre.weeks)
+        if model != DRAWN_FROM:
+            paths = self.paths[self.paths["model"] == model]
+            usual = usual_changes(self.panel)
+            errors = path_deviations(paths, usual, self.panel.firm, self.draws, horizon, rng)
+            if errors is not None:
+                return draw_drivers(centre, errors, NO_FACTORS, rng, counting=False), CALIBRATED
+        if self.uncertainty is None:
+            return None
+        factors = self._factors() if model == DRAWN_FROM else SHIPPED
+        deviations = self.uncertainty.draw(self.draws, rng)
+        history = self.panel.since_first_order().n_weeks
+        return draw_drivers(centre, deviations, factors.at(history), rng), factors.source
+
+    def _factors(self) -> BandFactors:
+        own = self.factors[self.factors["model"] == DRAWN_FROM].set_index("driver")
+        if own.empty:
+            return SHIPPED
+        own = own.loc[list(DRIVERS)]
+        first = own.iloc[0]
+        return BandFactors(
+            lasting=own["lasting"].to_numpy(float),
+            weekly=own["weekly"].to_numpy(float),
+            source=str(first["source"]),
+            firms=int(first["firms"]),
+            own=float(first["own"]),
+        )
+
+
+def band_tables(
+    firm: FirmBands,
+    models: Sequence[str],
+    origin: Origin,
+    *,
+    keep_draws: Collection[str] = (),
+    tell: Callable[[str, float], None] = lambda doing, share: None,
+) -> dict[str, pd.DataFrame]:
+    """Rows of `forecast_band` and, of the models in `keep_draws`, of `forecast_draw`.
+
+    A model without a forecast of the drivers, or without known errors, has no rows. Of a live forecast every period has
+    bands, of others only what is judged later.
+    """
+    found: dict[str, list[pd.DataFrame]] = {"forecast_band": [], "forecast_draw": []}
+    live = origin.purpose == "live"
+    for k, model in enumerate(models):
+        tell(model, k / len(models))
+        rows = firm.forecasts[firm.forecasts["model"] == model]
+        if rows.empty:
+            continue
+        drawn = firm.draw(model, revenue_from_rows(rows, origin.week))
+        if drawn is None:
+            continue
+        draws, source = drawn
+        composed = compose_draws(draws)
+        keys: dict[str, Any] = {
+            "firm": firm.panel.firm,
+            "model": model,
+            "origin": origin.week,
+            "purpose": origin.purpose,
+        }
+        ranges = bands(composed, float(firm.panel.size.sum()), firm.baseline, every_period=live)
+        found["forecast_band"].append(ranges.assign(**keys, source=source))
+        if model in keep_draws:
+            found["forecast_draw"].append(draw_rows(draws, composed).assign(**keys))
+    return {
+        name: pd.concat(frames, ignore_index=True)
+        if frames
+        else pd.DataFrame(columns=TABLES[name].column_names)
+        for name, frames in found.items()
+    }

@@ -1,0 +1,176 @@
+"""Tables of ranges: calibration factors, draws, bands, and how often bands held."""
+
+from __future__ import annotations
+
+from cbmt_core.schema.kinds import FIRM, MODEL, ORIGIN, PURPOSE, WEEK, Column, Table
+
+__all__ = ["BAND_TABLES"]
+
+_LEVEL = Column("level", "INTEGER", "per cent of outcomes that the band shall hold: 50, 80 or 95")
+_PERIOD = Column(
+    "period",
+    "VARCHAR",
+    "week; quarter (13 weeks); to_date (all weeks from the first to this one); year; horizon (where it is not a year)",
+)
+
+BAND_TABLES = (
+    Table(
+        "band_factor",
+        "Factors of a model's own distribution for a firm, learned from the errors of other firms' backtests.",
+        ("firm", "model", "origin", "purpose", "driver"),
+        (
+            FIRM,
+            MODEL,
+            ORIGIN,
+            PURPOSE,
+            Column("driver", "VARCHAR", "acquisition, repeat or order_value"),
+            Column("lasting", "DOUBLE", "factor of the errors that stay, at two years of history"),
+            Column("weekly", "DOUBLE", "factor of the errors that come and go"),
+            Column(
+                "own", "DOUBLE", "the firm's own multiplier of both, which follows how often its bands missed"
+            ),
+            Column(
+                "source",
+                "VARCHAR",
+                "calibrated: learned from the other firms; shrunk: partly (fewer than 40 firms); borrowed: shipped, "
+                "not calibrated on these data (fewer than 10)",
+            ),
+            Column("firms", "BIGINT", "other firms they were learned from"),
+        ),
+        partitioned=False,
+    ),
+    Table(
+        "error_path",
+        "Errors of backtests over a whole year, in logs: what bands of models without a distribution are drawn from.",
+        ("model", "origin", "purpose", "firm", "backtest", "horizon"),
+        (
+            MODEL,
+            ORIGIN,
+            PURPOSE,
+            Column("firm", "VARCHAR", "firm that the backtest was of"),
+            Column("backtest", "DATE", "origin of the backtest"),
+            Column("horizon", "INTEGER", "weeks after that origin, from 1"),
+            *(
+                Column(
+                    name,
+                    "DOUBLE",
+                    f"log of actual over forecast {meaning}, in units of the firm's usual change from week to week",
+                )
+                for name, meaning in (
+                    ("acquisition", "new customers"),
+                    ("repeat", "repeat orders of customers already there"),
+                    ("order_value", "order value of customers already there"),
+                )
+            ),
+        ),
+        partitioned=False,
+    ),
+    Table(
+        "forecast_band",
+        "Ranges of a forecast: quantiles of its draws. Quantiles do not add up over weeks; means do.",
+        ("firm", "model", "origin", "purpose", "outcome", "period", "week", "weeks", "level"),
+        (
+            FIRM,
+            MODEL,
+            ORIGIN,
+            PURPOSE,
+            Column(
+                "outcome",
+                "VARCHAR",
+                "sales, acquired, orders, ropc, aov; for the year also sales_change and the contributions of the "
+                "bridge: order_volume, spend_per_order, net_replenishment",
+            ),
+            _PERIOD,
+            Column("week", "DATE", "first week of the period"),
+            Column("weeks", "INTEGER", "weeks of the period"),
+            _LEVEL,
+            Column("low", "DOUBLE", "lower end"),
+            Column("high", "DOUBLE", "upper end"),
+            Column("median", "DOUBLE", "half of the draws lie below"),
+            Column("mean", "DOUBLE", "mean of the draws"),
+            Column("source", "VARCHAR", "calibrated, shrunk or borrowed, as in band_factor"),
+        ),
+    ),
+    Table(
+        "forecast_draw",
+        "Joint draws of the forecast to plan with, by week: any sum, ratio or probability can be asked of them.",
+        ("firm", "model", "origin", "purpose", "draw", "week"),
+        (
+            FIRM,
+            MODEL,
+            ORIGIN,
+            PURPOSE,
+            Column("draw", "INTEGER", "number of the draw, from 1"),
+            WEEK,
+            Column("acquired", "DOUBLE", "new customers"),
+            Column("repeat", "DOUBLE", "factor of every cohort's repeat orders per customer in the forecast"),
+            Column("order_value", "DOUBLE", "factor of every cohort's order value in the forecast"),
+            Column("orders", "DOUBLE", "orders"),
+            Column("sales", "DOUBLE", "sales"),
+            Column("existing_orders", "DOUBLE", "repeat orders of the customers acquired up to the origin"),
+            Column("existing_sales", "DOUBLE", "sales to the customers acquired up to the origin"),
+        ),
+        native=False,
+    ),
+    Table(
+        "band_coverage",
+        "How often the bands of backtests and of earlier live forecasts held what happened.",
+        ("origin", "purpose", "model", "of_purpose", "outcome", "ahead", "group_by", "group", "level"),
+        (
+            Column("origin", "DATE", "last week that was observed"),
+            PURPOSE,
+            MODEL,
+            Column("of_purpose", "VARCHAR", "backtest or live: the forecasts that are judged"),
+            Column("outcome", "VARCHAR", "as in forecast_band"),
+            Column("ahead", "VARCHAR", "weeks ahead: 1-4, 5-13, 14-26, 27-52, or year for yearly numbers"),
+            Column("group_by", "VARCHAR", "all, size (of yearly sales) or volatility (of weekly sales)"),
+            Column("group", "VARCHAR", "all, or low, middle, high: the terciles of firms"),
+            _LEVEL,
+            Column("firms", "BIGINT", "firms judged"),
+            Column("outcomes", "BIGINT", "weeks or years judged"),
+            Column("coverage", "DOUBLE", "per cent inside the band, every firm counting the same"),
+            Column(
+                "coverage_low",
+                "DOUBLE",
+                "lower end of its 95 % interval; NULL for one firm",
+                nullable=True,
+            ),
+            Column("coverage_high", "DOUBLE", "upper end", nullable=True),
+            Column("below", "DOUBLE", "per cent below the band"),
+            Column(
+                "width", "DOUBLE", "median width of the band, per cent of the median forecast", nullable=True
+            ),
+            Column(
+                "interval_score", "DOUBLE", "mean interval score, per cent of actual sales", nullable=True
+            ),
+            Column(
+                "crps",
+                "DOUBLE",
+                "weighted interval score over the three bands and the median, which approximates the CRPS, per cent of "
+                "actual sales; the same for every level",
+                nullable=True,
+            ),
+        ),
+        partitioned=False,
+    ),
+    Table(
+        "band_pit",
+        "Where outcomes fell among the quantiles of their forecasts: even shares mean calibrated bands.",
+        ("origin", "purpose", "model", "of_purpose", "outcome", "ahead", "bin"),
+        (
+            Column("origin", "DATE", "last week that was observed"),
+            PURPOSE,
+            MODEL,
+            Column("of_purpose", "VARCHAR", "backtest or live"),
+            Column("outcome", "VARCHAR", "as in forecast_band"),
+            Column("ahead", "VARCHAR", "as in band_coverage"),
+            Column(
+                "bin", "INTEGER", "1 to 8: between the quantiles 0, 2.5, 10, 25, 50, 75, 90, 97.5 and 100 %"
+            ),
+            Column("expected", "DOUBLE", "per cent that should fall here"),
+            Column("share", "DOUBLE", "per cent that did"),
+            Column("outcomes", "BIGINT", "weeks or years judged"),
+        ),
+        partitioned=False,
+    ),
+)

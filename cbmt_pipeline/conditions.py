@@ -1,0 +1,55 @@
+"""When an asset is made by itself, once the automation sensor is switched on."""
+
+from __future__ import annotations
+
+import functools
+import operator
+
+import dagster as dg
+
+from cbmt_pipeline.plan import Plan, Step
+
+__all__ = ["condition_of"]
+
+Condition = dg.AutomationCondition
+
+_BEHIND = (Condition.newly_missing() | Condition.any_deps_updated()).since_last_handled()
+_BEHIND = _BEHIND.with_label("something it is made from was updated since it was last asked for")
+_QUIET = ~Condition.any_deps_in_progress() & ~Condition.in_progress()
+
+# Across firms: once after all of them. It does not wait for a firm that is missing: that may be a broken one.
+ACROSS = (_BEHIND & _QUIET).with_label("after the firms")
+
+# New weeks do not touch a study or a backtest, which stand at earlier weeks: no run is started to find that out.
+ONCE = (
+    (Condition.newly_missing() | Condition.code_version_changed()).since_last_handled()
+    & _QUIET
+    & ~Condition.any_deps_missing()
+).with_label("for new firms and new code")
+
+
+def condition_of(plan: Plan, step: Step) -> dg.AutomationCondition | None:
+    """The condition that follows from what a step is; none for the data tables, which sensors ask for firm by firm."""
+    if step.stale or step.assets:
+        return None
+    if not step.by_firm:
+        return ACROSS
+    if step.purposes and "live" not in step.purposes:
+        return ONCE
+    own, across = _kinds_of_needs(plan, step)
+    behind = _updated(own) & _updated(across) if across else _updated(own)
+    new = Condition.newly_missing().since_last_handled()
+    return ((behind | new) & _QUIET & ~Condition.any_deps_missing()).with_label("with new data of the firm")
+
+
+def _kinds_of_needs(plan: Plan, step: Step) -> tuple[list[str], list[str]]:
+    """What a step reads of the same firm, and what across firms: both must be new, or a firm is made twice a week."""
+    (needs,) = plan.edges(step).values()
+    across = [asset for other in plan.needed(step) if not other.by_firm for asset in other.asset_needs]
+    return [asset for asset in needs if asset not in across], [asset for asset in needs if asset in across]
+
+
+def _updated(assets: list[str]) -> dg.AutomationCondition:
+    # Not any_deps_updated().allow(...): Dagster keeps what it knows of two such conditions under one name.
+    one = [Condition.asset_matches(dg.AssetKey(asset), Condition.newly_updated()) for asset in assets]
+    return functools.reduce(operator.or_, one).since_last_handled()

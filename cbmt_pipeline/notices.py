@@ -1,0 +1,160 @@
+"""Telling somebody that a run failed: which firm, which step, why, and what to do."""
+
+import json
+import os
+import subprocess
+import time
+import urllib.request
+from dataclasses import dataclass
+
+import dagster as dg
+
+from cbmt_core.names import Unit
+from cbmt_core.operation import NoticeConfig
+from cbmt_pipeline.partitions import FIRM_PARTITIONS
+from cbmt_pipeline.plan import Plan, Step, the_plan
+from cbmt_pipeline.resources import ProjectResource
+
+__all__ = ["Notice", "failure_notice_sensor", "notice_of", "send"]
+
+MOST_FIRMS = 20
+"""Firms that are named one by one."""
+ATTEMPTS, TIMEOUT = 3, 20
+
+
+@dataclass(frozen=True)
+class Notice:
+    """What is told about one failed run."""
+
+    run_id: str
+    project: str
+    steps: tuple[str, ...]
+    firms: dict[str, str]
+    """Firm -> why it failed; empty where the failure is of no single firm."""
+    reason: str
+    advice: str
+
+    @property
+    def text(self) -> str:
+        """The summary that people read."""
+        steps = ", ".join(self.steps) or "a run"
+        lines = [f"CBMT Pipeline, {self.project}: {steps} failed"]
+        if self.firms:
+            lines[0] += (
+                f" for {len(self.firms)} firm{'s' if len(self.firms) > 1 else ''}; the others are done"
+            )
+            lines += [f"- {firm}: {why}" for firm, why in list(self.firms.items())[:MOST_FIRMS]]
+            if len(self.firms) > MOST_FIRMS:
+                lines.append(f"- and {len(self.firms) - MOST_FIRMS} more")
+        else:
+            lines.append(f"Why: {self.reason}")
+        return "\n".join([*lines, f"What to do: {self.advice}", f"Run: {self.run_id}"])
+
+    def payload(self) -> dict[str, object]:
+        """The same for programs; `text` is what chat services show."""
+        return {
+            "text": self.text,
+            "run_id": self.run_id,
+            "project": self.project,
+            "steps": list(self.steps),
+            "firms": self.firms,
+            "reason": self.reason,
+            "advice": self.advice,
+        }
+
+
+def notice_of(
+    instance: dg.DagsterInstance, run: dg.DagsterRun, project: str, plan: Plan | None = None
+) -> Notice:
+    """The notice about a failed run, from its events."""
+    plan = plan or the_plan()
+    by_name = {step.name: step for step in plan}
+    firms: dict[str, str] = {}
+    reasons, failed = [], []
+    for entry in instance.all_logs(run.run_id, of_type=dg.DagsterEventType.STEP_FAILURE):
+        event = entry.dagster_event
+        if event is None:
+            continue
+        failed.append(event.step_key or "")
+        told = event.step_failure_data.user_failure_data
+        for slug, why in (told.metadata if told else {}).items():
+            firms[Unit.from_slug(slug).name] = str(why.value)
+        reasons.append(told.description if told and told.description else _innermost(event))
+    if not failed:
+        ended = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
+        reasons = [entry.dagster_event.message or "" for entry in ended if entry.dagster_event]
+    if not firms and (
+        slug := run.tags.get(f"dagster/partition/{FIRM_PARTITIONS}", run.tags.get("dagster/partition"))
+    ):
+        firms[Unit.from_slug(slug).name] = "\n".join(filter(None, reasons))
+    reason = "\n".join(filter(None, reasons)) or "its process ended without a word"
+    steps = tuple(name for name in failed if name)
+    return Notice(run.run_id, project, steps, firms, reason, _advice([by_name.get(n) for n in steps], firms))
+
+
+def _innermost(event: dg.DagsterEvent) -> str:
+    error = event.step_failure_data.error
+    while error and error.cause:
+        error = error.cause
+    return error.message.strip() if error else ""
+
+
+def _advice(steps: list[Step | None], firms: dict[str, str]) -> str:
+    if not steps:
+        return "start it again (Runs > this run > Re-execute, or `cbmt run`): it goes on where it was."
+    if any(step and step.group == "data" for step in steps):
+        if firms:
+            return (
+                "mend the firm's source file, or change [quality] in cbmt.toml if the limit is wrong for you; the "
+                "table quarantine lists the rows. Then `cbmt run`, or materialise the failed partitions in the UI."
+            )
+        return "mend the source that is named; its earlier data and every other source are as they were."
+    return (
+        "look at the run's log in the UI; `cbmt doctor` checks disk, folders and settings. Then materialise the failed "
+        "partitions in the UI, or `cbmt run`: only what failed is made again."
+    )
+
+
+def send(notice: Notice, to: NoticeConfig) -> list[str]:
+    """Post the notice, or hand it to the command; returns where it went. Raises if it could not be delivered."""
+    went = []
+    if to.webhook:
+        _post(os.path.expandvars(to.webhook), notice)
+        went.append("webhook")
+    if to.command:
+        environment = os.environ | {"CBMT_RUN_ID": notice.run_id, "CBMT_FIRMS": ", ".join(notice.firms)}
+        subprocess.run(
+            to.command, shell=True, check=True, input=notice.text, text=True, timeout=TIMEOUT, env=environment
+        )
+        went.append("command")
+    return went
+
+
+def _post(url: str, notice: Notice) -> None:
+    body = json.dumps(notice.payload()).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            urllib.request.urlopen(request, timeout=TIMEOUT).close()
+            return
+        except OSError:
+            if attempt == ATTEMPTS:
+                raise
+            time.sleep(attempt)
+
+
+@dg.run_failure_sensor(
+    name="failure_notice",
+    minimum_interval_seconds=30,
+    default_status=dg.DefaultSensorStatus.RUNNING,
+    description="Sends a summary of every failed run to the webhook or command of [notice] in cbmt.toml.",
+)
+def failure_notice_sensor(
+    context: dg.RunFailureSensorContext, project: ProjectResource
+) -> dg.SkipReason | None:
+    opened = project.open()
+    notice = notice_of(context.instance, context.dagster_run, opened.root.name)
+    context.log.error(notice.text)
+    if not send(notice, opened.config.notice):
+        return dg.SkipReason("[notice] in cbmt.toml names neither a webhook nor a command")
+    return None

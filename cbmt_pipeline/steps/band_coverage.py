@@ -1,0 +1,38 @@
+"""How the bands of backtests and of earlier live forecasts have held, up to the last whole week."""
+
+from cbmt_core.evaluation import Relations
+from cbmt_core.schema import TABLES
+from cbmt_pipeline.plan import Step
+from cbmt_pipeline.work import Made, Work
+
+
+def make(work: Work) -> Made:
+    from cbmt_core.bands import band_coverage, band_pit, judged_bands
+
+    lake, week = work.project.lake, work.at.week
+    relations = Relations(
+        **{name: f"(SELECT * FROM {lake.relation(TABLES[name])} WHERE week <= DATE '{week}')"
+           for name in ("firm_week", "cohort_week")},
+        forecast_band=lake.relation(TABLES["forecast_band"]),
+    )  # fmt: skip
+    keys = {"origin": week, "purpose": work.at.purpose}
+    rows = judged_bands(work.con, relations, week)
+    coverage = band_coverage(work.con, relations, week, rows).assign(**keys)
+    held = coverage[
+        (coverage["level"] == 80) & (coverage["outcome"] == "sales") & (coverage["group_by"] == "all")
+    ]
+    known = {f"{row.model}_{row.of_purpose}_{row.ahead}": float(row.coverage) for row in held.itertuples()}
+    return Made({"band_coverage": coverage, "band_pit": band_pit(rows).assign(**keys)}, metadata=known)
+
+
+STEP = Step(
+    name="band_coverage",
+    make=make,
+    description="How often 50, 80 and 95 % bands held what happened, by weeks ahead, size and volatility.",
+    group="live",
+    writes=(TABLES["band_coverage"], TABLES["band_pit"]),
+    needs=("firm_week", "cohort_week", "forecast_bands"),
+    code=("cbmt_core.bands.coverage", "cbmt_core.bands.judged"),
+    by_firm=False,
+    purposes=("live",),
+)

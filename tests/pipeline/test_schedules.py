@@ -1,0 +1,132 @@
+"""Scheduled backfills: what the jobs ask for, that one bad firm stops nobody else, and how they are switched on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import dagster as dg
+import pytest
+from daemon import Daemon, daemon
+from dagster._core.execution.backfill import BulkActionStatus
+from dagster._core.test_utils import freeze_time
+from in_process import bring_up_to_date
+from small_project import FIRMS, new_project, orders_csv
+
+from cbmt_core.config import ProjectConfig
+from cbmt_core.errors import ConfigError
+from cbmt_core.names import Unit
+from cbmt_core.operation import ScheduleConfig, is_cron
+from cbmt_pipeline.backfills import stale_target
+from cbmt_pipeline.plan import State, the_plan
+from cbmt_pipeline.project import Project
+from cbmt_pipeline.schedules import CRON, schedules_of
+
+pytestmark = pytest.mark.xdist_group("schedules")
+
+GOOD = tuple(Unit(firm) for firm in FIRMS[:2])
+BAD = Unit(FIRMS[2])
+SETTINGS = """
+[forecast]
+models = ["cohort_glm"]
+[networks]
+models = []
+"""
+MONDAY = datetime(2026, 7, 6, 6, 0, 30, tzinfo=UTC)
+
+
+def scheduled_project(root: Path) -> Project:
+    new_project(root)
+    with (root / "cbmt.toml").open("a") as file:
+        file.write(SETTINGS)
+    (root / "orders/2.csv").write_text(orders_csv(FIRMS[2], amount="oops"))
+    return Project(root)
+
+
+def switch_on(clock: Daemon, schedule: str, at: datetime) -> None:
+    """What the switch on the page Automation does."""
+    repository = next(iter(clock.workspace.create_request_context().code_locations)).get_repository(
+        "__repository__"
+    )
+    with freeze_time(at):
+        clock.instance.start_schedule(repository.get_schedule(schedule))
+    clock.schedules(at)
+
+
+@pytest.mark.slow
+def test_a_weekly_backfill_with_a_bad_firm_ends_with_the_others_published(tmp_path: Path) -> None:
+    project = scheduled_project(tmp_path / "scheduled")
+    with daemon(project.root) as clock:
+        switch_on(clock, "weekly_schedule", at=MONDAY - timedelta(minutes=1))
+        assert not clock.instance.get_runs()
+        clock.schedules(MONDAY)
+        (started,) = clock.backfills()
+        assert started.title == "weekly: 3 firms"
+        clock.finish()
+        ended = {backfill.title: backfill.status for backfill in clock.backfills()}
+        assert ended == {
+            "weekly: 3 firms": BulkActionStatus.COMPLETED_FAILED,
+            "weekly: 3 firms (the rest)": BulkActionStatus.COMPLETED_SUCCESS,
+        }
+        failed = clock.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
+        assert len(failed) == 1, "only the run of the data tables"
+        for asset in ("cohort_week", "live_forecasts"):
+            assert clock.instance.get_materialized_partitions(dg.AssetKey(asset)) == {u.slug for u in GOOD}
+        for asset in ("forecast_choice", "bridge", "warehouse", "report"):
+            events = clock.instance.fetch_materializations(dg.AssetKey(asset), limit=5).records
+            assert len(events) == 1, f"{asset} is made once, after the firms"
+        assert project.warehouse.exists()
+
+
+def test_a_backfill_holds_what_is_stale_and_what_rests_on_it(tmp_path: Path) -> None:
+    new_project(tmp_path)
+    with (tmp_path / "cbmt.toml").open("a") as file:
+        file.write(SETTINGS)
+    project = Project(tmp_path)
+    slugs = {Unit(firm).slug for firm in FIRMS}
+    first = stale_target(State(project, the_plan()), ("live",))
+    assert first.firms == {"firm_data": slugs, "live_forecasts": slugs}
+    assert {"forecast_choice", "bridge", "warehouse", "report"} <= first.across
+    assert not {"accuracy", "exhibits", "intake"} & first.across
+    bring_up_to_date(project, models=("cohort_glm",), without=())
+    assert not stale_target(State(project, the_plan()), ("live",))
+    (tmp_path / "orders/1.csv").write_text(orders_csv(FIRMS[1], amount="11.00"))
+    project.intake.update(project.config, project.root)
+    changed = stale_target(State(project, the_plan()), ("live",))
+    assert changed.firms == {"firm_data": {Unit(FIRMS[1]).slug}, "live_forecasts": {Unit(FIRMS[1]).slug}}
+    assert "warehouse" in changed.across
+
+
+def test_a_schedule_is_off_until_the_project_states_its_time() -> None:
+    off = {schedule.name: schedule for schedule in schedules_of(ScheduleConfig())}
+    assert set(off) == {"weekly_schedule", "study_schedule"}
+    assert {schedule.default_status for schedule in off.values()} == {dg.DefaultScheduleStatus.STOPPED}
+    assert off["weekly_schedule"].cron_schedule == CRON["weekly"]
+    on = schedules_of(ScheduleConfig(weekly="30 5 * * 2", timezone="America/New_York"))[0]
+    assert on.default_status == dg.DefaultScheduleStatus.RUNNING
+    assert (on.cron_schedule, on.execution_timezone) == ("30 5 * * 2", "America/New_York")
+
+
+@pytest.mark.parametrize(
+    "text", ["0 6 * * 1", "*/15 0-6,22 1 1,4,7,10 *", "59 23 31 12 7", "0 0 1-31/2 * 1-5"]
+)
+def test_cron_times_are_known(text: str) -> None:
+    assert is_cron(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "monday", "0 6 * *", "60 6 * * 1", "0 24 * * 1", "0 6 0 * 1", "0 6 * * 1 *", "*/0 * * * *"]
+)
+def test_other_texts_are_no_cron_times(text: str) -> None:
+    assert not is_cron(text)
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"), [('weekly = "at six"', "no cron time"), ('timezone = "Mars"', "not a time zone")]
+)
+def test_a_wrong_schedule_is_told_with_its_place(setting: str, says: str, tmp_path: Path) -> None:
+    file = tmp_path / "cbmt.toml"
+    source = '[[sources]]\nname = "shop"\npath = "orders"\ncurrency = "GBP"\ntimezone = "UTC"\n'
+    file.write_text(f"{source}[schedule]\n{setting}\n")
+    with pytest.raises(ConfigError, match=f"schedule.*{says}"):
+        ProjectConfig.load(file)
