@@ -11,12 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-<<<<<<< HEAD
 from typing import Annotated, Literal, get_args
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-=======
-from typing import Literal, get_args
->>>>>>> main
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
@@ -63,16 +58,9 @@ PROFILE_NAMES: tuple[str, ...] = get_args(ProfileName)
 """From the least work to the most."""
 
 
-<<<<<<< HEAD
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
 ColumnName = Annotated[str, Field(min_length=1)]
 
 
-=======
->>>>>>> main
 class ColumnMap(_Section):
     """Names, in the source, of the columns the product knows."""
 

@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""The command line `cbmt`: simulate, ingest, sources, run, forecast, study, status, ui, upgrade."""
-=======
-"""The command line `cbmt`: simulate, ingest, run, forecast, export, study, status, ui, upgrade."""
->>>>>>> main
+"""The command line `cbmt`: simulate, ingest, sources, run, forecast, export, study, status, ui, upgrade."""
 
 from __future__ import annotations
 

@@ -16,12 +16,9 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit, UnknownFirm
 from cbmt_core.timeline import PURPOSES, Purpose
-<<<<<<< HEAD
 from cbmt_core.transactions import FileReport
 from cbmt_core.transactions.reasons import NOT_BAD
-=======
 from cbmt_pipeline.cli_summary import print_summary
->>>>>>> main
 from cbmt_pipeline.manifest import digest_of
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
 from cbmt_pipeline.progress import Bar, console, listen

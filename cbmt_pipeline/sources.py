@@ -8,6 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import tomlkit
 
@@ -66,7 +67,7 @@ def add_source(
                     f"{path} has another source called {wanted.name!r}: put this one in its place with --replace, "
                     "or choose another --name"
                 )
-            del document["sources"][[entry.name for entry in project.sources].index(wanted.name)]  # type: ignore[union-attr]
+            _drop(document, list(known).index(wanted.name))
     text = tomlkit.dumps(document)
     if not path.exists() and (country := country or country_of(str(source["timezone"]))):
         text += f"\n[design]\ncountry = {_toml(country)}\n"
@@ -91,12 +92,16 @@ def remove_source(root: Path, name: str) -> None:
     if name not in names:
         raise ConfigError(f"{path} has no source called {name!r}; it has {', '.join(names) or 'none'}")
     document = tomlkit.parse(path.read_text(encoding="utf-8"))
-    del document["sources"][names.index(name)]  # type: ignore[union-attr]
-    if len(names) == 1:
-        del document["sources"]
+    _drop(document, names.index(name))
     text = tomlkit.dumps(document)
     _checked(text, path)
     atomic.write_text(path, text)
+
+
+def _drop(document: Any, place: int) -> None:
+    del document["sources"][place]
+    if not document["sources"]:
+        del document["sources"]
 
 
 def country_of(zone: str) -> str | None:

@@ -20,18 +20,12 @@ import duckdb
 from cbmt_core import atomic, duck
 from cbmt_core.config import ProjectConfig, QualityConfig, SourceConfig
 from cbmt_core.duck import literal, parquet, path_literal
-from cbmt_core.errors import CbmtError, HistoryTooShort, UnreadableSource
+from cbmt_core.errors import CbmtError, UnreadableSource
 from cbmt_core.names import Unit
-<<<<<<< HEAD
-from cbmt_core.timeline import Timeline
 from cbmt_core.transactions.reader import files_of, read_rows
 from cbmt_core.transactions.reasons import MISSING_TIME, STRAY_DATE, UNPARSEABLE_TIME
 from cbmt_core.transactions.refusal import refuse_unusable
 from cbmt_core.transactions.span import span_of
-=======
-from cbmt_core.transactions.csv_file import rejected_lines
-from cbmt_core.transactions.reader import files_of, judged_rows
->>>>>>> main
 
 __all__ = ["FileReport", "Intake", "IntakeReport"]
 
@@ -315,20 +309,10 @@ class Intake:
             raise CbmtError(f"no row that was ingested has a readable time{self.unreadable_times()}")
         return span_of(weeks)
 
-<<<<<<< HEAD
-    def timeline(self, project: ProjectConfig) -> Timeline:
-        """The weeks of the project, from the span of the data and the dates that are stated."""
-        try:
-            return project.timeline(*self.span())
-        except HistoryTooShort as error:
-            raise error.because(self.unreadable_times()) from None
-
     def unreadable_times(self) -> str:
         """How many rows have a time that cannot be read, in words; empty where there are none."""
         return _unreadable_times_of(self, self.version)
 
-=======
->>>>>>> main
 
 def _label(file: Path, root: Path) -> str:
     """How a file is called in every table: relative to the project where it lies inside it."""
