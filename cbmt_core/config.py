@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
@@ -20,6 +20,7 @@ from cbmt_core.design import StudyDesign
 from cbmt_core.errors import ConfigError
 from cbmt_core.operation import NoticeConfig, ScheduleConfig, known_zone
 from cbmt_core.operation import Section as _Section
+from cbmt_core.planning_config import PlanConfig, ScenarioConfig, ValueConfig, check_names
 from cbmt_core.timeline import (
     MIN_TRAINING_WEEKS,
     SEASON,
@@ -317,6 +318,14 @@ class ProjectConfig(_Section):
     calibration: CalibrationConfig | None = None
     schedule: ScheduleConfig = ScheduleConfig()
     notice: NoticeConfig = NoticeConfig()
+    scenario: dict[str, ScenarioConfig] = Field(default_factory=dict)
+    plan: PlanConfig | None = None
+    value: ValueConfig = ValueConfig()
+
+    @field_validator("scenario")
+    @classmethod
+    def _free_names(cls, value: dict[str, ScenarioConfig]) -> dict[str, ScenarioConfig]:
+        return check_names(value)
 
     @model_validator(mode="after")
     def _distinct_names(self) -> ProjectConfig:
@@ -371,9 +380,14 @@ class ProjectConfig(_Section):
 def _section(place: tuple[int | str, ...]) -> type[BaseModel]:
     """The kind of section that stands at a place of the file."""
     section: type[BaseModel] = ProjectConfig
+    named = False
     for name in (part for part in place if isinstance(part, str)):
+        if named:  # A name that the user gave: [scenario.NAME].
+            named = False
+            continue
         kind = section.model_fields[name].annotation
         section = next(
-            part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, _Section)
+            part for part in (kind, *get_args(kind)) if isinstance(part, type) and issubclass(part, BaseModel)
         )
+        named = get_origin(kind) is dict
     return section

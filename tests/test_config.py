@@ -113,3 +113,40 @@ def test_what_changes_the_reading_changes_its_digest():
         {"order_grain": "day"},
     ):
         assert base.reading_digest != project({**SOURCE, **change}).sources[0].reading_digest
+
+
+def test_sections_for_planners_are_read():
+    config = project(
+        SOURCE,
+        scenario={
+            "weak": {"acquisition": "-10% from 2020-06", "aov": ["+3%", "-1% from 2020-09"], "to": "2020-12"}
+        },
+        plan={"firms": {"A": 5.0}, "probability": 0.6},
+        value={"margin": 0.4},
+    )
+    changes = config.scenario["weak"].scenario("weak").changes
+    assert [(change.driver, str(change.last)) for change in changes] == [
+        ("acquisition", "2020-12-31"),
+        ("aov", "2020-12-31"),
+        ("aov", "2020-12-31"),
+    ]
+    assert config.value.terms.margin == 0.4
+
+
+@pytest.mark.parametrize(
+    ("sections", "told"),
+    [
+        ({"scenario": {"a": {"aov": "3"}}}, "scenario.a.*write -10%"),
+        ({"scenario": {"a": {}}}, "state at least one change"),
+        ({"scenario": {"a": {"price": "+3%"}}}, "scenario.a.price: not known here; known are acquisition"),
+        ({"scenario": {"baseline": {"aov": "+3%"}}}, "cannot be called 'baseline'"),
+        ({"plan": {}}, "state one of sales"),
+        ({"plan": {"sales": 3, "file": "x.csv"}}, "state one of sales"),
+        ({"plan": {"sales": -3}}, "greater than 0"),
+        ({"value": {"margin": 40}}, "less than or equal to 1"),
+        ({"value": {"horizon_weeks": 104}}, "less than or equal to 52"),
+    ],
+)
+def test_mistakes_in_sections_for_planners_are_named(sections, told):
+    with pytest.raises(ConfigError, match=f"(?s){told}"):
+        project(SOURCE, **sections)

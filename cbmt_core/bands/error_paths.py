@@ -44,7 +44,7 @@ def error_paths(
         zip(keys["firm"], keys["origin"], strict=True),
         key=lambda key: hashlib.sha256(f"{key[0]}/{key[1]:%Y-%m-%d}".encode()).digest(),
     )[:MOST_PATHS]
-    chosen = pd.DataFrame(kept, columns=["firm", "origin"])
+    chosen = pd.DataFrame(kept, columns=["firm", "origin"]).astype(keys.dtypes.to_dict())
     rows = rows.merge(chosen, on=["firm", "origin"])
     con.register("chosen_backtests", chosen)
     changes = con.execute(

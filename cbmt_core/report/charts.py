@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
-from cbmt_core.report.numbers import Money, count, day, points, value
+from cbmt_core.report.numbers import Money, count, day, points, short, value
 from cbmt_core.report.svg import BLUE, GREY, INK, ORANGE, Canvas, Series, shades, ticks
 from cbmt_core.report.words import Bridge
 
@@ -102,7 +102,8 @@ def layers(
         series.append(Series("forecast", ORANGE, forecast))
     if overtaken:
         series.append(Series("realised", INK, shown))
-    canvas.crosshair(x, week_labels(weeks, origin), series, y, money.prefix, total="sum of the layers")
+    canvas.crosshair(x, week_labels(weeks, origin), series, y, money.prefix, total="sum of the layers",
+                     keys=[str(week) for week in weeks])  # fmt: skip
     return canvas.svg()
 
 
@@ -142,7 +143,9 @@ def time_lines(
     mark_origin(canvas, x, origin, len(weeks))
     canvas.x_years(x, weeks)
     series = [Series("observed", GREY, observed), Series("forecast", ORANGE, forecast)]
-    canvas.crosshair(x, week_labels(weeks, None), series, y, prefix, digits)
+    canvas.crosshair(
+        x, week_labels(weeks, None), series, y, prefix, digits, keys=[str(week) for week in weeks]
+    )
     return canvas.svg()
 
 
@@ -181,7 +184,7 @@ def tenure_curves(names: Sequence[str], curves: Floats, step: int) -> Markup:
     canvas.text((left + right) / 2, bottom + 32, "weeks since first order", "middle", "axis light")
     labels = [f"Weeks {b * step + 1} to {(b + 1) * step} after the first order" for b in range(bins)]
     series = [Series(f"acquired {n}", c, v) for n, c, v in zip(names, colours, curves, strict=True)][::-1]
-    canvas.crosshair(x, labels, series, y, digits=digits + 1)
+    canvas.crosshair(x, labels, series, y, digits=digits + 1, keys=[str(b * step + 1) for b in range(bins)])
     return canvas.svg()
 
 
@@ -191,65 +194,94 @@ def decimals(top: float) -> int:
     return max(0, -math.floor(math.log10(at[1] - at[0]) + 1e-9)) if len(at) > 1 else 1
 
 
-SOURCES = ("Repeat\norders", "Spend\nper order", "Net replen-\nishment")
+SOURCES = {
+    "order_volume": "Repeat\norders",
+    "spend_per_order": "Spend\nper order",
+    "net_replenishment": "Net replen-\nishment",
+    "sales_change": "Change\nin sales",
+}
+DEFINITIONS = {
+    "order_volume": "Customers there at the start: more or fewer repeat orders",
+    "spend_per_order": "Customers there at the start: more or less spent on each",
+    "net_replenishment": "All sales to customers acquired since, less last year's first orders, which come but once",
+    "sales_change": "The sum of the three",
+}
+Whiskers = Mapping[str, tuple[float, float]]
 
 
 def waterfall(
-    title: str, bridge: Bridge, low: float, high: float, money: Money, ends: tuple[str, str]
-) -> Markup:
+    title: str, bridge: Bridge, low: float, high: float, money: Money, start: str, whiskers: Whiskers | None = None
+) -> Markup:  # fmt: skip
     """From the baseline's sales to the target's in three steps, on an axis that several bridges share.
 
+    The zero line stands for the baseline's sales, so that bars are as long as the steps and no axis is cut.
+
     Args:
-        low: lower end of the axis, in currency.
+        low: lower end of the axis, in currency above or below the baseline.
         high: upper end.
-        ends: names of the baseline and of the target.
+        start: what the zero line is.
+        whiskers: source -> low and high of its range.
     """
-    canvas = Canvas(HALF, 285, title, _bridge_text(bridge, money), left=14, right=14, top=20, bottom=44)
+    canvas = Canvas(HALF, 300, title, _bridge_text(bridge, money), left=54, right=8, top=34, bottom=44)
     y = canvas.y(low, high)
     left, right, _, bottom = canvas.inner
-    slot = (right - left) / 5
-    wide = slot * 0.62
-    names = (ends[0], *SOURCES, ends[1])
-    steps = (bridge.order_volume, bridge.spend_per_order, bridge.net_replenishment)
-    canvas.line(left, bottom, right, bottom, "tick")
-    level = bridge.baseline_sales
-    for k, name in enumerate(names):
+    canvas.y_axis(y, lambda v: short(v, plus=True, prefix=money.prefix, trim=True))
+    slot = (right - left) / 4
+    wide = slot * 0.56
+    canvas.text(left, 12, f"0 = {start}, {money.short(bridge.baseline_sales)}", class_="axis light")
+    canvas.line(left, y(0.0), right, y(0.0), "tick")
+    level, rows = 0.0, []
+    steps = {name: getattr(bridge, name) for name in SOURCES if name != "sales_change"}
+    for k, (source, name) in enumerate(SOURCES.items()):
         centre = left + (k + 0.5) * slot
-        if 1 <= k <= 3:
-            start, level = level, level + steps[k - 1]
-            told, more = money.short(steps[k - 1], plus=True), points(bridge.points(steps[k - 1]))
-            colour = BLUE if steps[k - 1] >= 0 else ORANGE
-        else:
-            start, level = low, bridge.baseline_sales if k == 0 else bridge.target_sales
-            told = money.short(level)
-            more = "" if k == 0 else points(bridge.points(bridge.change))
-            colour = "#52606d"
-        high_y, low_y = y(max(start, level)), y(min(start, level))
-        tip = f"{name.replace(chr(10), ' ').replace('- ', '')}\n{told}\t{more}"
+        amount = steps.get(source, bridge.change)
+        begin = level if source in steps else 0.0
+        level = begin + amount
+        ends = (whiskers or {}).get(source)
+        told, more = money.short(amount, plus=True), points(bridge.points(amount))
+        colour = BLUE if amount >= 0 else ORANGE
+        high_y, low_y = y(max(begin, level)), y(min(begin, level))
+        plain = name.replace("- ", "").replace("-\n", "").replace("\n", " ")
+        span = (
+            f"\n80% range\t{money.short(ends[0], plus=True)} to {money.short(ends[1], plus=True)}"
+            if ends
+            else ""
+        )
         canvas.add("rect", x=centre - wide / 2, y=high_y, width=wide, height=max(1.0, low_y - high_y), fill=colour,
-                   class_="mark", data_tip=tip)  # fmt: skip
-        if k < 4:
+                   opacity=None if source in steps else "0.75", class_="mark",
+                   data_tip=f"{plain}\n{told}\t{more}{span}\n{DEFINITIONS[source]}")  # fmt: skip
+        top = high_y
+        if ends:
+            at = centre + wide / 2 - 7
+            edges = [y(begin + end) for end in ends]
+            canvas.line(at, edges[0], at, edges[1], "whisker")
+            for edge in edges:
+                canvas.line(at - 4, edge, at + 4, edge, "whisker")
+            top = min(top, *edges)
+        if k < 3:
             canvas.line(centre + wide / 2, y(level), centre + slot - wide / 2, y(level), "link")
-        canvas.text(centre, high_y - (16 if more else 5), told, "middle", "label")
-        if more:
-            canvas.text(centre, high_y - 4, more, "middle", "label light")
+        canvas.text(centre, top - 16, told, "middle", "label")
+        canvas.text(centre, top - 4, more, "middle", "label light")
         for row, part in enumerate(name.split("\n")):
             canvas.text(centre, bottom + 15 + 13 * row, part, "middle")
+        rows.append([plain, amount, bridge.points(amount), *(ends or (math.nan, math.nan))])
+    canvas.table = (["source", "amount", "points", "low (10 %)", "high (90 %)"], rows)
     return canvas.svg()
 
 
-def waterfall_range(bridges: Sequence[Bridge]) -> tuple[float, float]:
-    """An axis that holds these bridges. It leaves out what all of them have, when their steps are small."""
-    levels = []
-    for bridge in bridges:
-        steps = np.cumsum(
-            [bridge.baseline_sales, bridge.order_volume, bridge.spend_per_order, bridge.net_replenishment]
-        )
-        levels += [*steps, bridge.target_sales]
+def waterfall_range(bridges: Sequence[Bridge], whiskers: Whiskers | None = None) -> tuple[float, float]:
+    """An axis that holds these bridges, and the first one's whiskers; 0 is each baseline's sales."""
+    levels = [0.0]
+    for k, bridge in enumerate(bridges):
+        steps = [bridge.order_volume, bridge.spend_per_order, bridge.net_replenishment]
+        ends = np.cumsum(steps)
+        levels += [*ends, bridge.change]
+        if k == 0 and whiskers:
+            begins = {"sales_change": 0.0, **dict(zip(SOURCES, [0.0, *ends[:2]], strict=False))}
+            levels += [begins[name] + end for name, two in whiskers.items() for end in two]
     low, high = float(min(levels)), float(max(levels))
-    spread = high - low
-    start = 0.0 if low < 0.4 * high else max(0.0, low - 0.6 * spread)
-    return min(start, low), high + 0.16 * (high - min(start, low) or 1.0)
+    spread = high - low or 1.0
+    return low - 0.04 * spread, high + 0.2 * spread
 
 
 def _bridge_text(bridge: Bridge, money: Money) -> str:
@@ -262,9 +294,13 @@ def _bridge_text(bridge: Bridge, money: Money) -> str:
 
 def heat_map(
     title: str, rows: Sequence[str], columns: Sequence[str], values: Floats, tips: Sequence[Sequence[str]],
-    told: Callable[[float], str],
+    told: Callable[[float], str], part: Sequence[int] = (),
 ) -> Markup:  # fmt: skip
-    """Numbers on a shaded grid; NaN cells stay empty."""
+    """Numbers on a shaded grid; NaN cells stay empty.
+
+    Args:
+        part: columns whose period is not observed whole; they are hatched.
+    """
     tall = 21
     canvas = Canvas(WIDE, tall * len(rows) + 30, title, "Rows are quarters of acquisition, columns calendar quarters.",
                     left=88, right=2, top=26, bottom=2)  # fmt: skip
@@ -273,7 +309,7 @@ def heat_map(
     peak = float(np.nanmax(values)) if np.isfinite(values).any() else 1.0
     ramp = shades(101)[::-1]
     for c, name in enumerate(columns):
-        canvas.text(left + (c + 0.5) * wide, top - 9, name, "middle")
+        canvas.text(left + (c + 0.5) * wide, top - 9, f"{name}*" if c in part else name, "middle")
     for r, name in enumerate(rows):
         canvas.text(left - 8, top + (r + 0.5) * tall + 4, name, "end")
         for c in range(len(columns)):
@@ -283,7 +319,12 @@ def heat_map(
             # The square root keeps the shades of small cohorts apart beside the large first ones.
             share = math.sqrt(max(0.0, amount) / peak) if peak > 0 else 0.0
             canvas.add("rect", x=left + c * wide, y=float(top + r * tall), width=wide - 1.5, height=tall - 1.5,
-                       fill=ramp[round(100 * share)], class_="mark", data_tip=tips[r][c])  # fmt: skip
+                       fill=ramp[round(100 * share)], class_="mark part" if c in part else "mark",
+                       data_tip=tips[r][c])  # fmt: skip
             canvas.text(left + (c + 0.5) * wide - 1, top + (r + 0.5) * tall + 3, told(amount), "middle",
-                        "cell light" if share > 0.5 else "cell")  # fmt: skip
+                        "cell light" if share > 0.5 and c not in part else "cell")  # fmt: skip
+    canvas.table = (
+        ["acquired in", *(f"{name} (part)" if c in part else name for c, name in enumerate(columns))],
+        [[name, *(float(v) for v in values[r])] for r, name in enumerate(rows)],
+    )
     return canvas.svg()

@@ -1,4 +1,4 @@
-"""The first cohorts of a firm cell by cell: how customers, repeat orders and order values make sales."""
+"""The newest cohorts of a firm cell by cell: how customers, repeat orders and order values make sales."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def cohorted_panel(con: duckdb.DuckDBPyConnection, firm: str, money: Money) -> l
     cells = query(
         con,
         "SELECT cohort, week, cohort_size, initial_orders, ropc, aov, orders, CAST(sales AS DOUBLE) AS sales FROM "
-        "(SELECT *, dense_rank() OVER (ORDER BY cohort) AS nth, min(week) OVER () AS first FROM cohort_week "
+        "(SELECT *, dense_rank() OVER (ORDER BY cohort DESC) AS nth, max(week) OVER () AS last FROM cohort_week "
         " WHERE firm = ? AND NOT left_censored) "
-        "WHERE nth <= ? AND week < first + 7 * ? ORDER BY cohort, week",
+        "WHERE nth <= ? AND week > last - 7 * ? ORDER BY cohort, week",
         firm, COHORTS, COHORTS,
     )  # fmt: skip
     if cells.empty:

@@ -57,5 +57,5 @@ def vintages(
     canvas.x_years(x, weeks)
     series = [Series("actual", INK, actual)]
     series += [Series(line.name, c, line.values) for line, c in zip(lines, colours, strict=True)]
-    canvas.crosshair(x, week_labels(weeks, None), series, y, money.prefix)
+    canvas.crosshair(x, week_labels(weeks, None), series, y, money.prefix, keys=[str(week) for week in weeks])
     return canvas.svg()

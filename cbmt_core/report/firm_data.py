@@ -39,12 +39,18 @@ class FirmData:
     """acquired, orders, ropc, aov and sales, a row a week of `weeks`; NaN where not observed."""
     forecast: pd.DataFrame
     layers: list[Layer]
+    new_sales: Floats
+    """[week] sales to customers acquired since the last year's beginning, after the origin since the origin."""
     cohorts: list[str]
     """Groups of cohorts by the time of acquisition."""
     tenure: Floats
     """[group, bin of `tenure_step` weeks] repeat orders per customer and week."""
     tenure_step: int
+    spent: tuple[list[str], Floats, int]
+    """Groups of cohorts; [group, bin] cumulative sales per customer, the first order alone first; weeks of a bin."""
     periods: list[str]
+    part_periods: list[int]
+    """Places in `periods` of those that are not observed whole."""
     triangle: pd.DataFrame
     """Sales, customers and ROPC by group of cohorts and calendar period."""
     quarantined: pd.DataFrame
@@ -62,14 +68,14 @@ def gather_layers(con: duckdb.DuckDBPyConnection, live: Iterable[Story]) -> None
         # A file without forecasts has no relation of the cohorts' forecasts either.
         con.execute(
             "CREATE OR REPLACE TEMP TABLE report_layer "
-            "(firm VARCHAR, acquired_in DATE, censored BOOLEAN, week DATE, sales DOUBLE)"
+            "(firm VARCHAR, acquired_in DATE, censored BOOLEAN, new BOOLEAN, week DATE, sales DOUBLE)"
         )
         return
     con.register("report_story", told)
     con.execute("""
         CREATE OR REPLACE TEMP TABLE report_layer AS
         SELECT f.firm, CAST(date_trunc('quarter', f.cohort) AS DATE) AS acquired_in, f.cohort < w.first AS censored,
-            f.week, sum(f.sales) AS sales
+            f.cohort > CAST(s.origin AS DATE) AS new, f.week, sum(f.sales) AS sales
         FROM forecast_cohort_week AS f
         JOIN report_story AS s ON f.firm = s.firm AND f.model = s.model AND f.origin = CAST(s.origin AS DATE)
             AND f.purpose = 'live'
@@ -86,7 +92,7 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
         firm,
     ).astype({"sales": float})
     forecast = observed.iloc[:0]
-    layer = pd.DataFrame(columns=["acquired_in", "censored", "week", "sales"])
+    layer = pd.DataFrame(columns=["acquired_in", "censored", "new", "week", "sales"])
     if story is not None:
         forecast = query(
             con,
@@ -99,10 +105,11 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
     origin = None if story is None else int(index.searchsorted(pd.Timestamp(story.origin)))
     cells = query(
         con,
-        "SELECT CAST(date_trunc('quarter', cohort) AS DATE) AS acquired_in, left_censored AS censored, week, "
+        "SELECT CAST(date_trunc('quarter', cohort) AS DATE) AS acquired_in, left_censored AS censored, "
+        "NOT left_censored AND cohort > CAST(? AS DATE) - 364 AS new, week, "
         "sum(CAST(sales AS DOUBLE)) AS sales FROM cohort_week WHERE firm = ? GROUP BY ALL",
-        firm,
-    )
+        story.origin if story else observed["week"].iloc[-1], firm,
+    )  # fmt: skip
     yearly = cells["acquired_in"].nunique() > MOST_QUARTERS
     cohorts, tenure, step = _tenure(con, firm, yearly)
     return FirmData(
@@ -111,10 +118,13 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
         observed=observed.set_index("week").reindex(index),
         forecast=forecast.set_index("week").reindex(index),
         layers=_layers(cells, layer, index, story, yearly),
+        new_sales=_new_sales(cells, layer, index, story),
         cohorts=cohorts,
         tenure=tenure,
         tenure_step=step,
+        spent=_spent(con, firm, yearly),
         periods=_periods(index[index.isin(observed["week"])], yearly),
+        part_periods=_part_periods(index[index.isin(observed["week"])], yearly),
         triangle=_triangle(con, firm, yearly),
         quarantined=query(
             con,
@@ -135,6 +145,25 @@ def _name(quarter: pd.Series[Any], yearly: bool) -> pd.Series[Any]:
 
 def _periods(weeks: pd.DatetimeIndex, yearly: bool) -> list[str]:
     return sorted(set(_name(pd.Series(weeks), yearly)))
+
+
+def _part_periods(weeks: pd.DatetimeIndex, yearly: bool) -> list[int]:
+    """Periods some of whose weeks lie before the first or after the last observed one."""
+    around = pd.DatetimeIndex([weeks[0] - pd.Timedelta(weeks=1), weeks[-1] + pd.Timedelta(weeks=1)])
+    cut = set(_name(pd.Series(around), yearly))
+    return [k for k, name in enumerate(_periods(weeks, yearly)) if name in cut]
+
+
+def _new_sales(
+    cells: pd.DataFrame, forecast: pd.DataFrame, index: pd.DatetimeIndex, story: Story | None
+) -> Floats:
+    if story is None:
+        return np.zeros(len(index))
+    origin = pd.Timestamp(story.origin)
+    kept = [cells[cells["week"] <= origin], forecast[forecast["week"] > origin]]
+    rows = pd.concat([part for part in kept if len(part)])
+    rows = rows[rows["new"].astype(bool)]
+    return rows.groupby("week")["sales"].sum().reindex(index).fillna(0.0).to_numpy(dtype=float)
 
 
 def _layers(
@@ -189,6 +218,34 @@ def _tenure(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> tuple[li
     table = (sums["orders"] / sums["size"]).unstack("bin")  # noqa: PD010
     table = table.reindex(columns=range(int(max(table.columns)) + 1))
     return list(table.index), table.to_numpy(dtype=float), step
+
+
+def _spent(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> tuple[list[str], Floats, int]:
+    """Cumulative sales per customer by group, up to the age that every cohort of the group has reached."""
+    step = TENURE_STEPS[0]
+    frame = query(
+        con,
+        f"""
+        SELECT CAST(date_trunc('{"year" if yearly else "quarter"}', cohort) AS DATE) AS acquired_in, tenure,
+            sum(CAST(sales AS DOUBLE)) AS sales, sum(CAST(initial_sales AS DOUBLE)) AS first,
+            sum(cohort_size) AS size, count(*) AS cells
+        FROM cohort_week WHERE firm = ? AND NOT left_censored GROUP BY ALL ORDER BY ALL""",
+        firm,
+    ).astype({"size": float})
+    frame = frame[frame["cells"] == frame.groupby("acquired_in")["cells"].transform("max")]
+    names, curves = [], []
+    for quarter, rows in frame.groupby("acquired_in"):
+        size = float(rows["size"].iloc[0])
+        if size <= 0 or len(rows) <= step:
+            continue
+        total = rows["sales"].to_numpy(dtype=float).cumsum() / size
+        names.append(str(_name(pd.Series([quarter]), yearly).iloc[0]))
+        curves.append([float(rows["first"].iloc[0]) / size, *total[step - 1 :: step]])
+    longest = max(map(len, curves), default=1)
+    table = np.full((len(names), longest), np.nan)
+    for k, curve in enumerate(curves):
+        table[k, : len(curve)] = curve
+    return names, table, step
 
 
 def _triangle(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> pd.DataFrame:

@@ -106,13 +106,12 @@ def _bridges(study: Story, money: Money) -> dict[str, Any] | None:
         return None
     forecast, realised = study.forecast, study.realised
     low, high = charts.waterfall_range([one for one in (realised, forecast) if one is not None])
-    names = ("Baseline\nsales", "Target\nsales")
+    start = "sales of the same weeks a year earlier"
     return {
-        "forecast": charts.waterfall(f"Forecast by {study.label}", forecast, low, high, money, names),
+        "forecast": charts.waterfall(f"Forecast by {study.label}", forecast, low, high, money, start),
         "realised": None
         if realised is None
-        else charts.waterfall("Realised", realised, low, high, money, names),
-        "start": money.short(low) if low > 0 else None,
+        else charts.waterfall("Realised", realised, low, high, money, start),
     }
 
 

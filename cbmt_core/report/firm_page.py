@@ -11,13 +11,15 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from cbmt_core.report import charts
+from cbmt_core.report import charts, plan_charts
 from cbmt_core.report.cohorted_panel import cohorted_panel
 from cbmt_core.report.firm_data import EARLIER, FirmData, read_firm
 from cbmt_core.report.firm_evidence import read_study, study_context, track_context
-from cbmt_core.report.firm_outlook import bridges, model_words, opening, quarters
+from cbmt_core.report.firm_outlook import bridges, model_words, months, opening, quarters
 from cbmt_core.report.freshness import firm_note
 from cbmt_core.report.numbers import Money, count, day, month, percent, value, week_end
+from cbmt_core.report.plan_page import fan_context, scenario_context, value_context
+from cbmt_core.report.planning import read_planning
 from cbmt_core.report.rows import query, records
 from cbmt_core.report.story import Stories, label
 from cbmt_core.report.svg import shades
@@ -34,8 +36,15 @@ OUTCOME_NAMES = {
 }
 
 
-def firm_context(con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], told: Stories) -> dict[str, Any]:
-    """What the template of a firm's page is filled with; `firm` is a row of the table `firm`."""
+def firm_context(
+    con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], told: Stories, *, alone: bool = False
+) -> dict[str, Any]:
+    """What the template of a firm's page is filled with.
+
+    Args:
+        firm: a row of the table `firm`.
+        alone: whether it is the only firm, and its page the whole report.
+    """
     name = firm["firm"]
     live, study = told.live.get(name), told.study.get(name)
     data, test = read_firm(con, name, live), read_study(con, name, study)
@@ -44,13 +53,21 @@ def firm_context(con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], told: 
     money = Money(firm["currency"])
     failed = _failed(con, name)
     sales = data.observed["sales"].dropna()
+    planning = read_planning(con, live)
+    ranges = planning.whiskers
+    difficulty, hard = _difficulty(con, name)
     return {
+        "alone": alone,
         "firm": firm,
         "state_note": firm_note(con, name),
-        "facts": [*_facts(firm, money), *_difficulty(con, name)],
-        "story": opening(data, told, live, failed.get("live", []), money),
+        "facts": [*_facts(firm, money), *difficulty],
+        "story": opening(data, told, live, failed.get("live", []), money, planning, hard),
         "model": model_words(live, track, test),
-        "quarters": quarters(data, live, money),
+        "quarters": quarters(data, live, money, planning),
+        "months": months(data, live, money),
+        "fan": fan_context(planning, data, live, money),
+        "scenarios": scenario_context(planning, live, money),
+        "value": value_context(planning, money),
         "layers": _layers(data, money),
         "layer_colours": shades(sum(not layer.censored for layer in data.layers)),
         "layer_names": [layer.name.removeprefix("acquired ") for layer in data.layers if not layer.censored],
@@ -60,11 +77,13 @@ def firm_context(con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], told: 
         "drivers": _drivers(data, money),
         "tenure": charts.tenure_curves(data.cohorts, data.tenure, data.tenure_step) if data.cohorts else None,
         "tenure_names": data.cohorts,
+        "cumulative": plan_charts.value_curves(*data.spent, money) if data.spent[0] else None,
         "tenure_colours": shades(len(data.cohorts)),
-        "bridges": bridges(live, money),
+        "bridges": bridges(live, money, ranges),
         "track": track_context(track, model, sales, money),
         "study": study_context(con, study, test, sales, money),
         "triangle": _triangle(data, money),
+        "part_periods": bool(data.part_periods),
         "panel": cohorted_panel(con, name, money),
         "outcomes": OUTCOME_NAMES,
         "failed": [(purpose, model, reason) for purpose, rows in failed.items() for model, reason in rows],
@@ -101,12 +120,14 @@ def _facts(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
     ]
 
 
-def _difficulty(con: duckdb.DuckDBPyConnection, firm: str) -> list[tuple[str, str]]:
-    """How hard the firm looked at the origin, where that could be told."""
+def _difficulty(con: duckdb.DuckDBPyConnection, firm: str) -> tuple[list[tuple[str, str]], str]:
+    """How hard the firm looked at the origin, where that could be told; in words where it is among the hard ones."""
     rows = con.execute(
         "SELECT phe, band FROM diagnostic.predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
     ).fetchall()
-    return [("Predicted error of cohort sales", f"{percent(phe, digits=0)}, {band}") for phe, band in rows]
+    told = [("Predicted error of cohort sales", f"{percent(phe, digits=0)}, {band}") for phe, band in rows]
+    hard = any(str(band).lower() in ("high", "hard") for _, band in rows)
+    return told, "this firm is among the harder ones to forecast" if hard else ""
 
 
 def _layers(data: FirmData, money: Money) -> Markup:
@@ -157,7 +178,7 @@ def _triangle(data: FirmData, money: Money) -> Markup | None:
             f"Weeks observed\t{count(cell['weeks'])}"
         )
     title = "Sales by time of acquisition and calendar time"
-    return charts.heat_map(title, rows, data.periods, values, tips, money.short)
+    return charts.heat_map(title, rows, data.periods, values, tips, money.short, data.part_periods)
 
 
 def _quality(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:

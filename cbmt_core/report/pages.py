@@ -27,6 +27,8 @@ def write_report(
     """Write `index.html`, `diagnostics.html`, `paper.html` and `firms/<slug>.html` below `folder` from the published
     tables on `con`.
 
+    The report of a single firm is `index.html` alone.
+
     Pages are replaced one by one; `on_page` hears of each. Pages of firms that are gone are deleted.
     """
     templates = Environment(
@@ -46,12 +48,16 @@ def write_report(
         if on_page is not None:
             on_page(path)
 
-    for firm in records(firms):
-        context = firm_context(con, firm, told)
-        write(folder / "firms" / f"{firm['slug']}.html", "firm.html", context)
-    write(folder / "diagnostics.html", "diagnostics.html", diagnostic_context(con))
-    write(folder / "paper.html", "paper.html", paper_context(con))
-    write(folder / "index.html", "panel.html", panel_context(con, firms, told))
-    for old in set((folder / "firms").glob("*.html")) - set(written):
+    if len(firms) == 1:
+        # A list of one firm, and a comparison of models across one, would stand before what its owner asks for.
+        write(folder / "index.html", "firm.html", firm_context(con, records(firms)[0], told, alone=True))
+    else:
+        for firm in records(firms):
+            context = firm_context(con, firm, told)
+            write(folder / "firms" / f"{firm['slug']}.html", "firm.html", context)
+        write(folder / "diagnostics.html", "diagnostics.html", diagnostic_context(con))
+        write(folder / "paper.html", "paper.html", paper_context(con))
+        write(folder / "index.html", "panel.html", panel_context(con, firms, told))
+    for old in {*(folder / "firms").glob("*.html"), *folder.glob("*.html")} - set(written):
         old.unlink()
     return written

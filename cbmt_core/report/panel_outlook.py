@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
+import duckdb
 import pandas as pd
 
 from cbmt_core.report import words
 from cbmt_core.report.firm_outlook import missing
 from cbmt_core.report.numbers import Money, count, day, percent, week_end
+from cbmt_core.report.plan_words import chance
 from cbmt_core.report.story import Stories, Story
 from cbmt_core.timeline import HORIZON, SEASON, WEEK
 
-__all__ = ["firm_row", "link", "panel_outlook"]
+__all__ = ["IndexFacts", "firm_row", "link", "panel_outlook", "read_index_facts"]
+
+HARDNESS = {"low": 1, "medium": 2, "high": 3}
+"""Order of the bands of predicted error."""
 
 MOST_NAMED = 5
 """Firms that a sentence names."""
@@ -151,17 +157,71 @@ def _change(before: float | None, after: float | None) -> str:
     return percent(100 * (after / before - 1), plus=True)
 
 
-def firm_row(firm: Mapping[str, Any], told: Stories) -> dict[str, Any]:
-    """A firm's line of the list: its year ahead, the main reason and the model."""
-    story, money = told.live.get(firm["firm"]), Money(firm["currency"])
+@dataclass(frozen=True, eq=False)
+class IndexFacts:
+    """What the list of firms tells beside each forecast, by firm."""
+
+    ranges: Mapping[str, tuple[float, float]]
+    """80 % range of the year's sales."""
+    plans: Mapping[str, float]
+    """Probability of the plan."""
+    bands: Mapping[str, str]
+    """How hard the firm is."""
+    errors: Mapping[str, float]
+    """Mean SMAPE of earlier forecasts by the model to plan with."""
+
+
+def read_index_facts(con: duckdb.DuckDBPyConnection) -> IndexFacts:
+    """Needs `gather_track`. One query for each column: a thousand firms take no longer than a few."""
+    newest = "origin = (SELECT max(origin) FROM forecast_choice WHERE purpose = 'live')"
+
+    def pairs(sql: str) -> dict[str, Any]:
+        return {row[0]: row[1] if len(row) == 2 else row[1:] for row in con.execute(sql).fetchall()}
+
+    choice = f"(SELECT firm, model, origin FROM forecast_choice WHERE purpose = 'live' AND {newest})"
+    tracked = f"report_track JOIN (SELECT firm, model FROM {choice}) USING (firm, model)"
+    return IndexFacts(
+        ranges=pairs(
+            f"SELECT firm, low, high FROM forecast_band JOIN {choice} USING (firm, model, origin) "
+            "WHERE purpose = 'live' AND outcome = 'sales' AND period = 'year' AND level = 80"
+        ),
+        plans=pairs(f"SELECT firm, any_value(probability) FROM target WHERE {newest} GROUP BY firm"),
+        bands=pairs("SELECT firm, band FROM diagnostic.predicted_error WHERE phe IS NOT NULL"),
+        errors=pairs(f"SELECT firm, sum(smape) / sum(weeks) FROM {tracked} GROUP BY firm"),
+    )
+
+
+def firm_row(firm: Mapping[str, Any], told: Stories, facts: IndexFacts) -> dict[str, Any]:
+    """A firm's line of the list: its year ahead with range, the main reason, the plan, and how sure that is.
+
+    Cells come with the number they are sorted by.
+    """
+    name = firm["firm"]
+    story, money = told.live.get(name), Money(firm["currency"])
+    last, ahead, change = (
+        (None, None, None) if story is None else (story.last_sales, story.sales, story.change)
+    )
+    ends = facts.ranges.get(name) if story else None
+    moved = None
+    if ends and last:
+        moved = " to ".join(percent(100 * (end / last - 1), plus=True, digits=0) for end in ends)
+    plan, error = facts.plans.get(name), facts.errors.get(name)
     return {
         "name": firm["firm"],
         "link": link(firm["slug"]),
         "industry": firm["industry"] or "",
-        "cells": [money.short(None), money.short(None), percent(None)]
-        if story is None
-        else [money.short(story.last_sales), money.short(story.sales), percent(story.change, plus=True)],
+        "cells": [
+            (money.short(last), last),
+            (money.short(ahead), ahead),
+            (percent(change, plus=True), change),
+            *([(moved or "", ends[0] / last - 1 if ends and last else None)] if facts.ranges else []),
+        ],
         "reason": _reason(story, told),
+        "sure": [
+            *([("" if plan is None else chance(plan), plan)] if facts.plans else []),
+            *([(facts.bands.get(name, ""), HARDNESS.get(facts.bands.get(name, "")))] if facts.bands else []),
+            *([("" if error is None else percent(error, digits=0), error)] if facts.errors else []),
+        ],
         "model": "" if story is None else story.label,
     }
 

@@ -13,7 +13,7 @@ from cbmt_core.report import panel_charts as charts
 from cbmt_core.report.firm_evidence import BAND_NAMES, band_rows
 from cbmt_core.report.freshness import freshness
 from cbmt_core.report.numbers import Money, count, month, short, value, week_end
-from cbmt_core.report.panel_outlook import firm_row, panel_outlook
+from cbmt_core.report.panel_outlook import IndexFacts, firm_row, panel_outlook, read_index_facts
 from cbmt_core.report.panel_study import study_comparison
 from cbmt_core.report.rows import query, records
 from cbmt_core.report.story import Stories, label
@@ -35,11 +35,14 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, told: Sto
         "min(firm) AS example FROM model_fit "
         "WHERE NOT succeeded GROUP BY ALL ORDER BY firms DESC, purpose, model, reason",
     )
+    facts = read_index_facts(con)
+    made = query(con, "SELECT * FROM diagnostic.status WHERE made")
     return {
         "facts": _facts(con, whole),
         "fresh": freshness(con),
         "outlook": panel_outlook(whole, told),
-        "firms": [firm_row(row, told) for row in records(firms)],
+        "firms": [firm_row(row, told, facts) for row in records(firms)],
+        "has": _has(facts) | {"diagnostics": bool(len(made))},
         "track": {"bands": BAND_NAMES, "rows": band_rows(panel_track(con), None)},
         "study": study_comparison(con),
         "scatter": _scatter(firms),
@@ -54,6 +57,11 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, told: Sto
         "failed_more": max(0, len(failed) - MOST_FAILURES),
         "failed_fits": int(failed["fits"].sum()) if len(failed) else 0,
     }  # fmt: skip
+
+
+def _has(facts: IndexFacts) -> dict[str, bool]:
+    """Which columns of the list have something in them."""
+    return {name: bool(getattr(facts, name)) for name in ("ranges", "plans", "bands", "errors")}
 
 
 def _facts(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame) -> list[tuple[str, str]]:

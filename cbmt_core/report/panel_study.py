@@ -45,6 +45,7 @@ def study_comparison(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     horizon, industry = (
         query(con, f'SELECT * FROM {name} ORDER BY "row"') for name in ("exhibit.horizon", "exhibit.industry")
     )
+    horizon = _with_planned(con, horizon, summary)
     colours = _colours([*horizon["model"], *industry["model"]], reference)
     return {
         "windows": _windows(con),
@@ -178,6 +179,19 @@ def _ranks(total: pd.DataFrame, reference: str | None) -> Markup | None:
         for row in records(ranked)
     ]
     return charts.dots("Average rank on total sales", rows, "average rank, 1 is best")
+
+
+def _with_planned(
+    con: duckdb.DuckDBPyConnection, horizon: pd.DataFrame, summary: pd.DataFrame
+) -> pd.DataFrame:
+    """Add the model that most firms plan with, where the paper's table leaves it out."""
+    chosen = query(
+        con,
+        "SELECT model FROM forecast_choice WHERE purpose = 'live' GROUP BY model ORDER BY count(*) DESC, model LIMIT 1",
+    )["model"]
+    lacking = [name for name in chosen if name not in set(horizon["model"])]
+    rows = summary[summary["model"].isin(lacking) & summary["horizon"].isin(set(horizon["horizon"]))]
+    return pd.concat([horizon, rows[["outcome", "horizon", "model", "mean"]]], ignore_index=True)
 
 
 def _horizons(

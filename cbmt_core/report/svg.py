@@ -95,6 +95,8 @@ class Canvas:
     bottom: int = 24
     parts: list[str] = field(default_factory=list)
     hover: dict[str, Any] | None = None
+    table: tuple[list[str], list[list[str | float]]] | None = None
+    """The numbers shown, as a header and rows, for the reader to take away; those on hovering unless stated."""
 
     @property
     def inner(self) -> tuple[float, float, float, float]:
@@ -181,13 +183,17 @@ class Canvas:
 
     def crosshair(
         self, scale: Scale, labels: Sequence[str], series: Sequence[Series], y: Scale, prefix: str = "",
-        digits: int | None = None, suffix: str = "", total: str | None = None,
+        digits: int | None = None, suffix: str = "", total: str | None = None, keys: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
-        """Show the values of all series at the place that is pointed at. Without digits, short numbers."""
+        """Show the values of all series at the place that is pointed at. Without digits, short numbers.
+
+        `keys` name the places in a file of the numbers, where the labels are not for machines.
+        """
         rounded = 2 if digits is None else digits + 1
         self.hover = {
             "x": [round(scale(k), 1) for k in range(len(labels))],
             "labels": list(labels),
+            **({"keys": list(keys)} if keys is not None else {}),
             "box": [self.top, self.height - self.bottom],
             "y": [y.low, y.high, y.start, y.end],
             "format": {"prefix": prefix, "digits": digits, "suffix": suffix},
@@ -211,8 +217,14 @@ class Canvas:
             if self.hover
             else ""
         )
+        if self.table is not None:
+            header, rows = self.table
+            numbers = [[_cell(value) for value in row] for row in rows]
+            held = _script(json.dumps({"header": header, "rows": numbers}, separators=(",", ":")))
+            data += f'<script type="application/json" class="numbers">{held}</script>'
+        named = f'data-title="{escape(self.title)}" role="img"{focus} aria-label="{label}"'
         return Markup(
-            f'<svg class="chart" viewBox="0 0 {self.width} {self.height}" role="img"{focus} aria-label="{label}">'
+            f'<svg class="chart" viewBox="0 0 {self.width} {self.height}" {named}>'
             f"<desc>{escape(self.description)}</desc>{''.join(self.parts)}</svg>{data}"
         )
 
@@ -227,6 +239,10 @@ def _attribute(value: object) -> str:
 
 def _json(value: float, digits: int) -> float | None:
     return round(float(value), digits) if math.isfinite(value) else None
+
+
+def _cell(value: str | float) -> str | float | None:
+    return value if isinstance(value, str) else _json(value, 4)
 
 
 def _script(text: str) -> str:

@@ -4,6 +4,7 @@ from cbmt_core.schema.comparisons import COMPARISON_TABLES
 from cbmt_core.schema.forecasts import MODEL_TABLES
 from cbmt_core.schema.kinds import FIRM, MODEL, OUTCOME, SCHEMAS, Column, Table, View
 from cbmt_core.schema.orders import ORDER_TABLES, ORDER_VIEWS, STUDY, STUDY_WINDOW, TIMELINE
+from cbmt_core.schema.planning import PLANNING_TABLES
 from cbmt_core.schema.state import FIRM_STATE, SNAPSHOT
 from cbmt_core.schema.views import ANSWER_VIEWS, FORECAST_VIEWS
 
@@ -25,7 +26,9 @@ __all__ = [
     "View",
 ]
 
-TABLES: dict[str, Table] = {table.name: table for table in (*ORDER_TABLES, *MODEL_TABLES, *COMPARISON_TABLES)}
+TABLES: dict[str, Table] = {
+    table.name: table for table in (*ORDER_TABLES, *MODEL_TABLES, *COMPARISON_TABLES, *PLANNING_TABLES)
+}
 """The tables of the lake."""
 FILE_TABLES: tuple[Table, ...] = (SNAPSHOT, FIRM_STATE, TIMELINE, STUDY, STUDY_WINDOW)
 """The tables of the published file that no step makes."""

@@ -8,8 +8,11 @@ from dataclasses import asdict, fields
 import duckdb
 import pandas as pd
 from evaluation_tables import fill, forecasts
+from planned import lognormal_draws
 
+from cbmt_core.bands import Baseline, bands, revenue_from_rows
 from cbmt_core.bridge import BridgeWindows, bridge_errors, bridge_table
+from cbmt_core.compose import compose_draws
 from cbmt_core.design import StudyDesign
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.evaluation import Relations, accuracy, compare, failures, whole_firms
@@ -17,6 +20,9 @@ from cbmt_core.exhibits import EXHIBITS, exhibits, gather
 from cbmt_core.forecasting import FORECAST_TABLES, forecast_tables, run_models
 from cbmt_core.names import slug_sql
 from cbmt_core.panel import FirmPanel
+from cbmt_core.scenarios import Scenario
+from cbmt_core.scenarios.plan import spread_year
+from cbmt_core.scenarios.tables import PLAN_TABLES, last_year, past_year, scenario_tables
 from cbmt_core.schema import (
     FIRM_STATE,
     SCHEMAS,
@@ -30,6 +36,8 @@ from cbmt_core.schema import (
 )
 from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.timeline import SEASON, Origin, Purpose, Timeline
+from cbmt_core.value import ValueTerms, first_sales
+from cbmt_core.value.tables import VALUE_TABLES, value_tables
 
 __all__ = ["BACKTESTS", "LIVE_MODELS", "MODELS", "publish"]
 
@@ -38,6 +46,11 @@ MODELS = ("cohort_glm", "gls_v1", "seasonal_naive")
 LIVE_MODELS = ("cohort_glm", "seasonal_naive")
 """Models of live forecasts and backtests."""
 BACKTESTS = 3
+DRAWS = 120
+SCENARIOS = (
+    Scenario.of("Fewer & <later>", acquisition="-10% from 2020-06", aov="+3%"),
+    Scenario.of("long past", repeat="-5% to 2010-01"),
+)
 
 
 def publish(
@@ -123,7 +136,42 @@ def publish(
     for view in VIEWS:
         con.execute(f"CREATE OR REPLACE VIEW {view.name} AS {view.sql}")
     _choose(con, design)
+    _plan(con, panels, design, live=live)
     return design
+
+
+def _plan(
+    con: duckdb.DuckDBPyConnection, panels: Sequence[FirmPanel], design: StudyDesign, *, live: bool
+) -> None:
+    """Ranges, scenarios and value on draws that no model made: lognormal paths around the live forecast."""
+    frames: dict[str, list[pd.DataFrame]] = {
+        name: [] for name in (*PLAN_TABLES, *VALUE_TABLES, "forecast_band")
+    }
+    choices = con.execute("SELECT firm, model, origin FROM forecast_choice WHERE purpose = 'live'").fetchall()
+    for firm, model, origin in choices if live else []:
+        panel = next(one for one in panels if one.firm == firm).until(origin)
+        rows = con.execute(
+            "FROM forecast_cohort_week WHERE firm = ? AND model = ? AND origin = ? AND purpose = 'live'",
+            [firm, model, origin],
+        ).df()
+        draws = lognormal_draws(revenue_from_rows(rows, origin), DRAWS)
+        if not draws.centre.has_drivers:
+            continue
+        keys = {"firm": firm, "model": model, "origin": origin}
+        past = past_year(con, "cohort_week", firm, origin)
+        plan = spread_year(1.02 * float(draws.centre.S.sum()), last_year(panel), "last year's sales")
+        made = {
+            **scenario_tables(draws, SCENARIOS, plan, 0.8, keys, past),
+            **value_tables(panel, draws, ValueTerms(0.4), None, keys, first_sales(con, "cohort_week", panel)),
+        }
+        baseline = Baseline(past.repeat_orders, past.repeat_sales, past.initial_sales) if past else None
+        ranges = bands(compose_draws(draws), float(panel.size.sum()), baseline)
+        made["forecast_band"] = ranges.assign(**keys, purpose="live", source="borrowed")
+        for name, frame in made.items():
+            frames[name].append(frame)
+    for name, found in frames.items():
+        empty = pd.DataFrame(columns=TABLES[name].column_names)
+        _store(con, TABLES[name], pd.concat(found, ignore_index=True) if found else empty)
 
 
 def _relations(purpose: Purpose) -> Relations:

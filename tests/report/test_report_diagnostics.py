@@ -22,7 +22,10 @@ def page_of(tmp_path: Path, results: dict[str, pd.DataFrame]) -> str:
     with duck.connect() as con:
         publish(con, ["Firm 000", "Firm <1>"], models=["cohort_glm", "seasonal_naive"], results=results)
         write_report(con, tmp_path)
-    assert 'href="diagnostics.html"' in (tmp_path / "index.html").read_text()
+    made = "diagnostic" in results and results["diagnostic"]["made"].any()
+    assert ('href="diagnostics.html"' in (tmp_path / "index.html").read_text()) == made, (
+        "no link to a page of reasons"
+    )
     return (tmp_path / "diagnostics.html").read_text()
 
 

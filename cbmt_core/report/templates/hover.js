@@ -35,7 +35,7 @@
     for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
     return made;
   };
-  document.querySelectorAll("svg.chart + script").forEach((script) => {
+  document.querySelectorAll("svg.chart + script:not(.numbers)").forEach((script) => {
     const svg = script.previousElementSibling, data = JSON.parse(script.textContent);
     let at = data.x.length - 1, marks = [];
     const clear = () => { marks.forEach((m) => m.remove()); marks = []; box.hidden = true; };
@@ -74,14 +74,70 @@
     svg.addEventListener("pointerleave", clear);
     svg.addEventListener("blur", clear);
   });
+  // Every chart's numbers as a file.
+  const field = (v) => (v === null || v === undefined ? "" : /[",\n]/.test(String(v)) ? '"' + String(v).replaceAll('"', '""') + '"' : String(v));
+  const download = (name, rows) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob(["\ufeff" + rows.map((r) => r.map(field).join(",")).join("\r\n") + "\r\n"], { type: "text/csv" }));
+    link.download = name.replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-|-$/g, "").toLowerCase() + ".csv";
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  };
+  const offer = (after, name, rows) => {
+    const button = Object.assign(document.createElement("button"), { className: "take", textContent: "Numbers (CSV)" });
+    button.type = "button";
+    button.addEventListener("click", () => download(name, rows()));
+    after.insertAdjacentElement("afterend", button);
+  };
+  const page = document.querySelector("h1").textContent;
+  document.querySelectorAll("svg.chart").forEach((svg) => {
+    const scripts = [];
+    for (let next = svg.nextElementSibling; next && next.tagName === "SCRIPT"; next = next.nextElementSibling) scripts.push(next);
+    if (!scripts.length) return;
+    const held = scripts.find((s) => s.className === "numbers");
+    offer(scripts.at(-1), page + " " + svg.dataset.title, () => {
+      const data = JSON.parse((held || scripts[0]).textContent);
+      if (held) return [data.header, ...data.rows];
+      return [["at", ...data.series.map((s) => s.name)], ...data.labels.map((l, k) => [data.keys ? data.keys[k] : l, ...data.series.map((s) => s.values[k])])];
+    });
+  });
+  document.querySelectorAll(".scroll > table[id]").forEach((table) => {
+    const text = (row) => [...row.cells].map((cell) => cell.innerText.replace(/\s+/g, " ").trim());
+    offer(table.parentElement, page + " " + (table.id || "table"), () => [...table.rows].map(text));
+  });
+  // A shadow says that a table goes on to the right.
+  const cue = (one) => one.classList.toggle("more", one.scrollWidth - one.clientWidth - one.scrollLeft > 4);
+  // Charts over time that are wider than the screen begin at their end: the forecast.
+  document.querySelectorAll("figure.wide, #layers").forEach((one) => { one.scrollLeft = one.scrollWidth; });
+  document.querySelectorAll(".scroll, figure.wide, #layers, #tenure, #triangle").forEach((one) => {
+    one.addEventListener("scroll", () => cue(one));
+    cue(one);
+    addEventListener("resize", () => cue(one));
+  });
+  // Tables whose headers are buttons are sorted by what stands in their cells.
+  document.querySelectorAll("th[data-sort]").forEach((head) => {
+    head.tabIndex = 0;
+    const sort = () => {
+      const body = head.closest("table").tBodies[0], k = head.cellIndex, number = head.dataset.sort === "number";
+      const down = head.getAttribute("aria-sort") === "descending" ? 1 : head.getAttribute("aria-sort") === "ascending" ? -1 : number ? -1 : 1;
+      const key = (row) => { const cell = row.cells[k]; const v = cell.dataset.value ?? cell.textContent; return number ? (v === "" ? NaN : Number(v)) : v.toLowerCase(); };
+      const rows = [...body.rows].map((row) => [key(row), row]);
+      rows.sort(([a], [b]) => (number ? (Number.isNaN(a) ? 1 : Number.isNaN(b) ? -1 : down * (a - b)) : down * a.localeCompare(b)));
+      head.parentElement.querySelectorAll("[aria-sort]").forEach((one) => one.removeAttribute("aria-sort"));
+      head.setAttribute("aria-sort", down > 0 ? "ascending" : "descending");
+      body.append(...rows.map(([, row]) => row));
+    };
+    head.addEventListener("click", sort);
+    head.addEventListener("keydown", (event) => { if (event.key === "Enter") sort(); });
+  });
   const list = document.querySelectorAll("#firms tbody tr");
   document.querySelectorAll("[data-row]").forEach((mark) => {
     const cells = list[mark.dataset.row].cells;
     mark.addEventListener("pointermove", (event) => {
       heading(cells[0].textContent);
-      row("Customers", cells[2].textContent);
-      row("Sales", cells[3].textContent);
-      row(cells[4].textContent, "");
+      row("Last 52 weeks", cells[2].textContent);
+      row("Next 52 weeks", cells[3].textContent);
+      row("Change", cells[4].textContent);
       place(event.clientX, event.clientY);
     });
     mark.addEventListener("pointerleave", () => { box.hidden = true; });

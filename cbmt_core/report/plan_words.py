@@ -1,0 +1,168 @@
+"""Sentences for planners: the range, the plan, and what the numbers give reason to look at."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cbmt_core.report.numbers import Money, percent
+from cbmt_core.report.words import plural
+
+__all__ = ["DRIVER_LABELS", "Signal", "held_so_far", "needed", "plan_sentence", "range_sentence", "to_do"]
+
+WIDE_RANGE = 40.0
+"""Width of the 80 % range, in percent of its middle, from which a forecast is called wide."""
+MOVED = 2.0
+"""Percent from which a driver is said to rise or fall."""
+DRIVER_LABELS = {
+    "acquisition": "Customers acquired",
+    "repeat_existing": "Repeat orders of existing customers",
+    "repeat_new": "Repeat orders of new customers",
+    "aov": "Order value",
+    "all": "All of them together",
+}
+
+
+def range_sentence(
+    ends: tuple[float, float] | None, before: float | None, money: Money, borrowed: bool = False
+) -> str:
+    """Between which sales the year will lie with 80 %; empty without a range.
+
+    Args:
+        borrowed: whether the range rests on how far forecasts of other data were off.
+    """
+    if ends is None or not all(math.isfinite(end) for end in ends):
+        return ""
+    text = (
+        f"With a probability of 80% they will lie between {money.short(ends[0])} and {money.short(ends[1])}"
+    )
+    if before is not None and before > 0:
+        moves = [percent(100 * (end / before - 1), plus=True) for end in ends]
+        text += f" ({moves[0]} to {moves[1]})"
+    if borrowed:
+        text += "; the width is borrowed from other firms' forecasts, not yet learned from these data"
+    return text + "."
+
+
+def plan_sentence(row: dict[str, float] | None, total_weeks: int, money: Money) -> str:
+    """How likely the plan is; empty without one."""
+    if row is None:
+        return ""
+    over = "" if row["weeks"] == total_weeks else f" for the {plural(int(row['weeks']), 'week')} it covers"
+    return (
+        f"The plan of {money.short(row['sales'])}{over} is reached with a probability of "
+        f"{chance(row['probability'])} as things stand."
+    )
+
+
+def chance(share: float) -> str:
+    """A probability; the ends are not certainties."""
+    if share < 0.01:
+        return "less than 1%"
+    if share > 0.99:
+        return "more than 99%"
+    return percent(100 * share, digits=0)
+
+
+def needed(change: float | None) -> str:
+    """How far a driver must move."""
+    if change is None or not math.isfinite(change):
+        return "not reached even at ten times its forecast"
+    if change <= -99.95:
+        return "reached even without it"
+    text = percent(change, plus=True)
+    return f"{text} against its forecast" if change > 0 else f"reached with {text} to spare"
+
+
+@dataclass(frozen=True)
+class Signal:
+    """How a driver changes from the last 52 weeks to the next."""
+
+    driver: str
+    """acquisition, reorders or value"""
+    change: float | None
+    """Percent, or points of sales for reorders; None where not known."""
+    low: float | None = None
+    high: float | None = None
+    """Ends of the 80 % range."""
+    beside: str = ""
+    """What it is set beside, in words."""
+
+    @property
+    def falls(self) -> bool:
+        return self.change is not None and self.change <= -MOVED
+
+    @property
+    def surely(self) -> bool:
+        """Whether the whole range lies below no change."""
+        return self.high is not None and self.high < 0
+
+
+WATCHED = {
+    "acquisition": (
+        "fewer new customers are forecast",
+        "look at the budget, the channels and the timing of acquisition",
+    ),
+    "reorders": (
+        "existing customers are forecast to reorder less than a year earlier",
+        "look at retention and at how new customers are taken on",
+    ),
+    "value": (
+        "a lower average order is forecast",
+        "look at prices, promotions and what is sold",
+    ),
+}
+
+
+def to_do(
+    signals: Sequence[Signal], year: tuple[float, float] | None, hard: str = "", known: bool = True
+) -> list[str]:
+    """What the forecast gives reason to look at; it knows drivers, not causes.
+
+    Args:
+        year: 80 % range of the year's sales.
+        hard: how hard the firm is, in words, where it is among the hard ones.
+        known: whether drivers were forecast at all.
+    """
+    if not known:
+        return []
+    found = []
+    falling = [signal for signal in signals if signal.falls]
+    for signal in falling:
+        what, look = WATCHED[signal.driver]
+        unit = " points" if signal.driver == "reorders" else "%"
+        size = f"{abs(signal.change or 0.0):,.1f}{unit}"
+        span = ""
+        if signal.low is not None and signal.high is not None:
+            ends = [f"{'+' if end >= 0 else '−'}{abs(end):,.1f}" for end in (signal.low, signal.high)]
+            span = f"; 80% range {ends[0]} to {ends[1]}"
+        sure = (
+            ""
+            if signal.high is None
+            else (" The whole range is a fall." if signal.surely else " A rise lies within the range too.")
+        )
+        found.append(f"{what.capitalize()} ({size}{signal.beside}{span}): {look}.{sure}")
+    if len(falling) == len(WATCHED):
+        found.append(
+            "All three drivers weaken: compare scenarios before committing to spending that the baseline pays for."
+        )
+    if not falling and any(signal.change is not None for signal in signals):
+        found.append(
+            "No driver is forecast to fall by more than 2%: nothing in the forecast calls for a change of course."
+        )
+    wide = year is not None and sum(year) > 0 and 200 * (year[1] - year[0]) / sum(year) >= WIDE_RANGE
+    if wide or hard:
+        why = " and ".join(part for part in (hard, "the range is wide" if wide else "") if part)
+        found.append(
+            f"{why[:1].upper()}{why[1:]}: plan for both ends of the range, and look again whenever new weeks are in."
+        )
+    return found
+
+
+def held_so_far(inside: int, seen: int, level: int) -> str:
+    """How often earlier ranges held what happened; empty where none has passed."""
+    if not seen:
+        return ""
+    share = percent(100 * inside / seen, digits=0)
+    return f"So far {share} of {plural(seen, 'week')} of earlier forecasts lay within their {level}% range."

@@ -1,0 +1,123 @@
+"""What a page shows of ranges, plan, scenarios and customer value, read from the published file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from cbmt_core.report.rows import query
+from cbmt_core.report.story import Story
+
+__all__ = ["LEVEL", "Bands", "Planning", "read_bands", "read_planning"]
+
+Floats = npt.NDArray[np.float64]
+
+LEVEL = 80
+"""Percent of a range that sentences and tables state."""
+
+
+@dataclass(frozen=True, eq=False)
+class Bands:
+    """Ranges of one live forecast."""
+
+    held: dict[tuple[str, str, int], pd.DataFrame]
+    """Outcome, period and level -> low and high by first week of the period."""
+    borrowed: bool = False
+    """Whether the ranges were not calibrated on these data."""
+
+    def of(self, outcome: str, period: str, level: int = LEVEL) -> pd.DataFrame:
+        """low and high by first week of the period; empty where there are none."""
+        none = pd.DataFrame({"low": [], "high": []}, index=pd.DatetimeIndex([]), dtype=float)
+        return self.held.get((outcome, period, level), none)
+
+    def year(self, outcome: str = "sales", level: int = LEVEL) -> tuple[float, float] | None:
+        """Low and high of the whole forecast, or None."""
+        rows = self.of(outcome, "year", level)
+        return None if rows.empty else (float(rows["low"].iloc[0]), float(rows["high"].iloc[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Planning:
+    """Tables for planners of one firm's live forecast; each may be empty."""
+
+    bands: Bands
+    scenarios: pd.DataFrame
+    bridge: pd.DataFrame
+    weeks: pd.DataFrame
+    """Of the baseline and the named scenarios."""
+    plan: pd.DataFrame
+    targets: pd.DataFrame
+    base: pd.DataFrame
+    ages: pd.DataFrame
+    cohorts: pd.DataFrame
+    cost: pd.DataFrame
+    retention: pd.DataFrame
+
+    def scenario(self, kind: str) -> pd.DataFrame:
+        return self.scenarios[self.scenarios["kind"] == kind]
+
+    @property
+    def plan_row(self) -> dict[str, Any] | None:
+        """The plan's total, the forecast of the same weeks, and the probability, where there is a plan."""
+        if self.targets.empty:
+            return None
+        row = self.targets.iloc[0]
+        names = ("weeks", "sales", "forecast", "probability", "wanted")
+        return {name: float(row[name]) for name in names}
+
+    @cached_property
+    def whiskers(self) -> dict[str, tuple[float, float]]:
+        """Range of the change and of each source, as the bridge's bars show it."""
+        found = {}
+        for name in ("sales_change", "order_volume", "spend_per_order", "net_replenishment"):
+            ends = self.bands.year(name)
+            if ends is not None:
+                found[name] = ends
+        return found
+
+
+def read_bands(con: duckdb.DuckDBPyConnection, story: Story | None) -> Bands:
+    """The ranges of a live forecast that a page shows; none where it has none."""
+    shown = (
+        "AND purpose = 'live' AND (period IN ('quarter', 'year') OR (period = 'week' AND outcome = 'sales'))"
+    )
+    frame = _rows(con, "forecast_band", story, shown)
+    if frame.empty:
+        return Bands({})
+    groups = frame.sort_values("week").groupby(["outcome", "period", "level"])
+    return Bands(
+        {
+            (str(outcome), str(period), int(str(level))): rows.set_index("week")[["low", "high"]]
+            for (outcome, period, level), rows in groups
+        },
+        borrowed=bool((frame["source"] == "borrowed").any()),
+    )
+
+
+def read_planning(con: duckdb.DuckDBPyConnection, story: Story | None) -> Planning:
+    """Everything planners see of a firm's live forecast."""
+    return Planning(
+        bands=read_bands(con, story),
+        scenarios=_rows(con, "scenario", story),
+        bridge=_rows(con, "scenario_bridge", story),
+        weeks=_rows(con, "scenario_week", story),
+        plan=_rows(con, "plan_week", story),
+        targets=_rows(con, "target", story),
+        base=_rows(con, "customer_base_value", story),
+        ages=_rows(con, "customer_value", story),
+        cohorts=_rows(con, "cohort_value", story),
+        cost=_rows(con, "acquisition_return", story),
+        retention=_rows(con, "customer_retention", story),
+    )
+
+
+def _rows(con: duckdb.DuckDBPyConnection, table: str, story: Story | None, more: str = "") -> pd.DataFrame:
+    where = "firm = ? AND model = ? AND origin = ?" if story else "false"
+    keys = (story.firm, story.model, story.origin) if story else ()
+    return query(con, f"SELECT * EXCLUDE (firm, model, origin) FROM {table} WHERE {where} {more}", *keys)

@@ -1,0 +1,67 @@
+"""A plan: sales somebody has promised, by week of the forecast, and how likely the draws make them."""
+
+from __future__ import annotations
+
+import calendar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Plan", "probability", "spread_year", "weekly_plan"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Planned sales by week of the forecast."""
+
+    sales: Floats
+    """[H] NaN in weeks the plan does not cover entirely."""
+    how: str
+    """How a number a year or a month became weeks, in words."""
+
+    @property
+    def covered(self) -> npt.NDArray[np.bool_]:
+        return np.isfinite(self.sales)
+
+    @property
+    def total(self) -> float:
+        """Of the weeks it covers."""
+        return float(np.nansum(self.sales))
+
+
+def spread_year(total: float, shape: Floats, what: str) -> Plan:
+    """A number for the whole horizon, spread over its weeks as `shape` is.
+
+    Args:
+        shape: [H] sales that tell the season.
+        what: what the shape is, in words.
+    """
+    known = np.where(np.isfinite(shape), shape, 0.0)
+    if known.sum() <= 0:
+        return Plan(np.full(len(shape), total / len(shape)), "spread evenly over the weeks")
+    return Plan(total * known / known.sum(), f"spread over the weeks as {what}")
+
+
+def weekly_plan(months: Mapping[date, float], weeks: npt.NDArray[np.datetime64]) -> Plan:
+    """A number a month, spread evenly over its days.
+
+    Args:
+        months: first day of the month -> sales.
+        weeks: Sundays of the forecast's weeks.
+    """
+    daily = {day: sales / calendar.monthrange(day.year, day.month)[1] for day, sales in months.items()}
+    sales = []
+    for week in weeks.astype("datetime64[D]").astype(object):
+        days = [daily.get((week + timedelta(days=k)).replace(day=1), float("nan")) for k in range(7)]
+        sales.append(sum(days))
+    return Plan(np.array(sales), "months spread evenly over their days")
+
+
+def probability(totals: Floats, wanted: float) -> float:
+    """Share of the draws that reach `wanted`."""
+    return float(np.mean(totals >= wanted))

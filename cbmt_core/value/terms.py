@@ -1,0 +1,29 @@
+"""On which terms value is counted: margin, discount rate and horizon."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from cbmt_core.timeline import HORIZON, SEASON
+
+__all__ = ["ValueTerms"]
+
+
+@dataclass(frozen=True)
+class ValueTerms:
+    """Value = margin x sales, discounted to the origin. Nothing beyond the horizon is in it."""
+
+    margin: float = 1.0
+    """Share of sales that is left after the costs of serving them; 1 counts sales themselves."""
+    discount_rate: float = 0.1
+    """A year's, such as 0.1."""
+    horizon_weeks: int = HORIZON
+    tail_years: int = 4
+    """Years beyond the horizon that the separate estimate of the tail looks at."""
+
+    def discount(self, weeks: int) -> npt.NDArray[np.float64]:
+        """[weeks] what money of each week after the origin is worth at the origin."""
+        return np.asarray((1 + self.discount_rate) ** (-np.arange(1, weeks + 1) / SEASON))
