@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := data/demo
 
-.PHONY: help install demo test fast-test lint bench docs ui browser clean
+.PHONY: help install demo test fast-test lint bench docs ui browser servers clean
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -28,7 +28,7 @@ demo: $(READY)  ## run the main job on a built-in economy of 16 firms, in data/d
 ui: $(READY)  ## open the Dagster UI on 127.0.0.1:3000 (make ui PROJECT=folder; the demo by default)
 	@$(BIN)/cbmt --project $(or $(PROJECT),$(DEMO)) ui
 
-test: $(READY) browser  ## every test
+test: $(READY) browser servers  ## every test
 	@$(BIN)/python -m pytest -n auto --dist loadgroup
 
 fast-test: $(READY)  ## the tests that take seconds
@@ -51,6 +51,13 @@ browser:
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing Chromium for the UI tests" && \
 	    apt-get update -qq >/dev/null && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
 	  echo "no Chromium found: the tests that drive the UI in a browser will be skipped"
+
+servers:
+	@{ command -v redis-server >/dev/null && ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1; } || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "installing Redis and PostgreSQL for the tests" && \
+	    apt-get update -qq >/dev/null && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq redis-server postgresql >/dev/null; } || \
+	  echo "no Redis or PostgreSQL found: the tests that need them will be skipped"
 
 clean:  ## remove the virtual environment and the demo
 	@rm -rf $(VENV) $(DEMO)

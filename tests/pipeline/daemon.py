@@ -16,6 +16,9 @@ from dagster._core.test_utils import freeze_time
 from dagster._core.types.loadable_target_origin import LoadableTargetOrigin
 from dagster._core.workspace.context import WorkspaceProcessContext
 from dagster._core.workspace.load_target import WorkspaceLoadTarget
+from dagster._daemon.auto_run_reexecution.auto_run_reexecution import (
+    consume_new_runs_for_automatic_reexecution,
+)
 from dagster._daemon.backfill import execute_backfill_iteration
 from dagster._daemon.sensor import execute_sensor_iteration
 from dagster._scheduler.scheduler import launch_scheduled_runs
@@ -29,6 +32,10 @@ run_launcher:
 run_coordinator:
   module: dagster._core.run_coordinator
   class: DefaultRunCoordinator
+run_retries:
+  enabled: true
+  max_retries: 2
+  retry_on_asset_or_op_failure: false
 """
 
 
@@ -54,8 +61,17 @@ class Daemon:
     def sensors(self) -> None:
         self._done(execute_sensor_iteration(self.workspace, LOG, None, None))
 
+    def switch_on(self, schedule: str, at: datetime) -> None:
+        """What the switch on the page Automation does."""
+        location = next(iter(self.workspace.create_request_context().code_locations))
+        with freeze_time(at):
+            self.instance.start_schedule(location.get_repository("__repository__").get_schedule(schedule))
+        self.schedules(at)
+
     def turn(self) -> None:
         """One iteration of the backfill daemon; runs are carried out at once, in this process."""
+        lost = self.instance.get_run_records(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
+        self._done(consume_new_runs_for_automatic_reexecution(self.workspace, lost, LOG))
         self._done(execute_backfill_iteration(self.workspace, LOG))
 
     def backfills(self, *statuses: BulkActionStatus) -> list[PartitionBackfill]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import dagster as dg
 import pytest
-from daemon import Daemon, daemon
-from dagster._core.execution.backfill import BulkActionStatus
-from dagster._core.test_utils import freeze_time
 from in_process import bring_up_to_date
 from small_project import FIRMS, new_project, orders_csv
 
@@ -24,58 +20,12 @@ from cbmt_pipeline.schedules import CRON, schedules_of
 
 pytestmark = pytest.mark.xdist_group("schedules")
 
-GOOD = tuple(Unit(firm) for firm in FIRMS[:2])
-BAD = Unit(FIRMS[2])
 SETTINGS = """
 [forecast]
 models = ["cohort_glm"]
 [networks]
 models = []
 """
-MONDAY = datetime(2026, 7, 6, 6, 0, 30, tzinfo=UTC)
-
-
-def scheduled_project(root: Path) -> Project:
-    new_project(root)
-    with (root / "cbmt.toml").open("a") as file:
-        file.write(SETTINGS)
-    (root / "orders/2.csv").write_text(orders_csv(FIRMS[2], amount="oops"))
-    return Project(root)
-
-
-def switch_on(clock: Daemon, schedule: str, at: datetime) -> None:
-    """What the switch on the page Automation does."""
-    repository = next(iter(clock.workspace.create_request_context().code_locations)).get_repository(
-        "__repository__"
-    )
-    with freeze_time(at):
-        clock.instance.start_schedule(repository.get_schedule(schedule))
-    clock.schedules(at)
-
-
-@pytest.mark.slow
-def test_a_weekly_backfill_with_a_bad_firm_ends_with_the_others_published(tmp_path: Path) -> None:
-    project = scheduled_project(tmp_path / "scheduled")
-    with daemon(project.root) as clock:
-        switch_on(clock, "weekly_schedule", at=MONDAY - timedelta(minutes=1))
-        assert not clock.instance.get_runs()
-        clock.schedules(MONDAY)
-        (started,) = clock.backfills()
-        assert started.title == "weekly: 3 firms"
-        clock.finish()
-        ended = {backfill.title: backfill.status for backfill in clock.backfills()}
-        assert ended == {
-            "weekly: 3 firms": BulkActionStatus.COMPLETED_FAILED,
-            "weekly: 3 firms (the rest)": BulkActionStatus.COMPLETED_SUCCESS,
-        }
-        failed = clock.instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.FAILURE]))
-        assert len(failed) == 1, "only the run of the data tables"
-        for asset in ("cohort_week", "live_forecasts"):
-            assert clock.instance.get_materialized_partitions(dg.AssetKey(asset)) == {u.slug for u in GOOD}
-        for asset in ("forecast_choice", "bridge", "warehouse", "report"):
-            events = clock.instance.fetch_materializations(dg.AssetKey(asset), limit=5).records
-            assert len(events) == 1, f"{asset} is made once, after the firms"
-        assert project.warehouse.exists()
 
 
 def test_a_backfill_holds_what_is_stale_and_what_rests_on_it(tmp_path: Path) -> None:

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import socket
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +9,7 @@ import optuna
 import pytest
 from materialised import Materialised
 from optuna.distributions import CategoricalDistribution, FloatDistribution
+from servers import need, postgres
 
 from cbmt_core.models import build
 from cbmt_core.simulate import Economy, sample_cohorts
@@ -21,14 +17,7 @@ from cbmt_core.tuning import Choice, Found, Report, Stages, forget, search
 
 pytest.importorskip("psycopg", reason="needs the extra [postgres]")
 
-BIN = next(
-    (p.parent for p in sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), reverse=True)),
-    Path(shutil.which("initdb") or "/nowhere/initdb").parent,
-)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not (BIN / "initdb").exists(), reason="needs a PostgreSQL server (initdb, pg_ctl)"),
-]
+pytestmark = [pytest.mark.slow, need("postgresql")]
 
 SPACE = {"rate": FloatDistribution(1e-4, 1.0, log=True), "kind": CategoricalDistribution(["a", "b"])}
 DEFAULT = {"rate": 0.5, "kind": "b"}
@@ -41,30 +30,9 @@ class Killed(BaseException):
 
 @pytest.fixture(scope="module")
 def database() -> Iterator[str]:
-    """The address of a server of its own, which does not run as root."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    root = os.geteuid() == 0
-    folder = Path(tempfile.mkdtemp(prefix="pg"))
-    user = "postgres" if root else None
-    if root:
-        shutil.chown(folder, "postgres")
-
-    def run(tool: str, *arguments: str) -> None:
-        command = [str(BIN / tool), "-D", str(folder / "data"), *arguments]
-        subprocess.run(command, check=True, capture_output=True, user=user, cwd=folder, timeout=120)
-
-    try:
-        run("initdb", "-U", "cbmt", "-A", "trust", "--no-sync")
-        options = f"-h 127.0.0.1 -p {port} -k '' -F"
-        run("pg_ctl", "start", "-w", "-l", str(folder / "log"), "-o", options)
-        try:
-            yield f"postgresql+psycopg://cbmt@127.0.0.1:{port}/postgres"
-        finally:
-            run("pg_ctl", "stop", "-m", "immediate")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    """The address of a server of its own."""
+    with postgres() as place:
+        yield f"postgresql+psycopg://cbmt@{place}/postgres"
 
 
 class Slope:

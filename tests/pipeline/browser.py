@@ -1,0 +1,48 @@
+"""A real browser on a real `cbmt ui`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from servers import free_port
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+MISSING = CHROMIUM is None and not os.environ.get("CI")
+"""Tests that need a browser are skipped without one; in CI there must be one."""
+
+
+@contextmanager
+def cbmt_ui(root: Path) -> Iterator[str]:
+    """The address of the UI of a project, with its daemon, started as users start it."""
+    port = free_port()
+    environment = {k: v for k, v in os.environ.items() if k not in ("DAGSTER_HOME", "CBMT_PROJECT")}
+    command = [sys.executable, "-m", "cbmt_pipeline.cli", "--project", str(root), "ui", "--port", str(port)]
+    with (root / "ui.log").open("wb") as log:
+        server = subprocess.Popen(
+            command, env=environment, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(120):
+            try:
+                urllib.request.urlopen(f"{address}/server_info", timeout=2)
+                break
+            except OSError:
+                time.sleep(1)
+        yield address
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        try:
+            server.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            os.killpg(server.pid, signal.SIGKILL)
