@@ -15,6 +15,7 @@ from cbmt_pipeline.backfills import BACKFILL, ONLY_MISSING, PURPOSES_TAG
 from cbmt_pipeline.batches import for_each_firm
 from cbmt_pipeline.checks import check_specs, evaluation
 from cbmt_pipeline.conditions import condition_of
+from cbmt_pipeline.instance import name_process, shared_home
 from cbmt_pipeline.metadata import column_schema, picture, rows_metadata
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.plan import Plan, State, Step, Task
@@ -103,6 +104,7 @@ def _by_firm(plan: Plan, step: Step) -> dg.AssetsDefinition:
     def made(
         context: dg.AssetExecutionContext, config: Config, project: ProjectResource
     ) -> Iterator[dg.MaterializeResult]:
+        name_process(context)
         opened, settings = project.open(), _settings(context, config)
         recorded: list[tuple[Outcome, Unit]] = []
 
@@ -141,6 +143,7 @@ def _across_firms(plan: Plan, step: Step) -> dg.AssetsDefinition:
     def made(
         context: dg.AssetExecutionContext, config: Config, project: ProjectResource
     ) -> dg.MaterializeResult:
+        name_process(context)
         opened = project.open()
         tasks = _tasks(opened, plan, step, _settings(context, config), None)
         outcomes = [_carry_out(context, opened, plan, task, config, "") for task in tasks]
@@ -281,6 +284,8 @@ def _sync_partitions(context: dg.AssetExecutionContext, project: Project) -> Non
     """One partition for every firm in the data, and none for firms that are gone."""
     slugs = [unit.slug for unit in project.intake.units()]
     context.instance.add_dynamic_partitions(FIRM_PARTITIONS, slugs)
+    if shared_home(project):
+        return  # Firms of another project are partitions there too.
     known = set(context.instance.get_dynamic_partitions(FIRM_PARTITIONS))
     for slug in sorted(known - set(slugs)):
         context.instance.delete_dynamic_partition(FIRM_PARTITIONS, slug)

@@ -1,4 +1,4 @@
-"""The command line `cbmt`: simulate, ingest, run, forecast, export, study, status, ui, upgrade."""
+"""The command line `cbmt`: simulate, ingest, run, forecast, export, study, status, doctor, ui, upgrade."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from rich.table import Table
 
 from cbmt_core import atomic
 from cbmt_core.errors import CbmtError
-from cbmt_core.names import Unit
 from cbmt_pipeline.cli_export import export
 from cbmt_pipeline.cli_forecast import forecast
 from cbmt_pipeline.cli_plan import scenario, target, value
 from cbmt_pipeline.cli_run import read_new_files, run
-from cbmt_pipeline.plan import State, the_plan
+from cbmt_pipeline.cli_status import doctor, status
+from cbmt_pipeline.holder import hold
+from cbmt_pipeline.plain_errors import plain
 from cbmt_pipeline.progress import Bar, console
 from cbmt_pipeline.project import CONFIG_FILE, Project
 
@@ -37,6 +38,12 @@ class _Group(click.Group):
         except KeyboardInterrupt:
             console.print("\nstopped; the same command goes on from here")
             sys.exit(130)
+        except Exception as error:
+            if isinstance(error, click.ClickException | click.exceptions.Exit | click.Abort):
+                raise
+            if text := plain(error):
+                raise click.ClickException(text) from None
+            raise
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -222,47 +229,6 @@ def _pair(text: str) -> tuple[str, str]:
 
 
 @main.command()
-@click.pass_obj
-def status(project: Project) -> None:
-    """What the project holds: files, firms, and which steps of which firms are not up to date."""
-    _ = project.config
-    ledger = project.intake.ledger()
-    units = list(project.intake.units())
-    console.print(f"{len(ledger):,} files, {sum(e.rows for e in ledger):,} rows, {len(units):,} firms")
-    if not ledger:
-        return
-    project.check_schema()
-    timeline = project.timeline()
-    live = project.origins("live")
-    console.print(f"weeks {timeline.panel.first} to {timeline.panel.last}")
-    for line in project.deliveries().lines(project.config.delivery):
-        console.print(line, style="yellow", markup=False)
-    console.print(f"live origin {live[0].week}" if live else "no live forecast yet: too few weeks")
-    console.print(project.why_no_study() or f"study origin {project.study().origin}")
-    plan = the_plan()
-    state = State(project, plan)
-    wanted: dict[Unit, list[str]] = {unit: [] for unit in units}
-    table = Table("step", "for", "origins", "firms up to date", "to make", box=None, pad_edge=False)
-    for step in plan:
-        tasks = state.todo(step)
-        origins = step.at(project)
-        waiting = {task.unit for task in tasks if task.unit}
-        for unit in waiting:
-            wanted.setdefault(unit, []).append(step.name)
-        done = f"{len(units) - len(waiting):,} of {len(units):,}" if step.by_firm else ""
-        made = f"{len(tasks):,}" if tasks else ""
-        if step.has_origins and not origins:
-            done = made = "-"
-        purposes = sorted({origin.purpose for origin in origins if origin})
-        table.add_row(step.name, ", ".join(purposes), str(len(origins)) if purposes else "", done, made)
-    console.print(table)
-    firms = Table("firm", "partition", "to make", box=None, pad_edge=False)
-    for unit, names in wanted.items():
-        firms.add_row(unit.name, unit.slug, ", ".join(names) or "up to date")
-    console.print(firms)
-
-
-@main.command()
 @click.option(
     "--refresh", is_flag=True, help="Move the study to the newest weeks; `cbmt run` then makes it anew."
 )
@@ -325,7 +291,9 @@ def ui(project: Project, port: int) -> None:
     with socket.socket() as probe:
         if probe.connect_ex(("127.0.0.1", port)) == 0:
             raise CbmtError(f"port {port} is taken, maybe by another `cbmt ui`; choose one with --port")
-    fail_orphaned_runs(project)
+    # Held by this process, and by the one that takes its place below.
+    os.set_inheritable(hold(project, "ui"), True)
+    fail_orphaned_runs(project, ui_is_gone=True)
     use_project(project)
     console.print(f"the UI will be at http://127.0.0.1:{port} (stop it with Ctrl-C)")
     arguments = [
@@ -344,9 +312,8 @@ def ui(project: Project, port: int) -> None:
 
 main.add_command(run)
 main.add_command(forecast)
-for command in (scenario, target, value):
+for command in (scenario, target, value, status, doctor, export):
     main.add_command(command)
-main.add_command(export)
 
 
 def process() -> None:

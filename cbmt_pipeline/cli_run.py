@@ -17,6 +17,7 @@ from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit, UnknownFirm
 from cbmt_core.timeline import PURPOSES, Purpose
 from cbmt_pipeline.cli_summary import print_summary
+from cbmt_pipeline.holder import holding
 from cbmt_pipeline.manifest import digest_of
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
 from cbmt_pipeline.progress import Bar, console, listen
@@ -118,6 +119,7 @@ def run(
     project.check_schema()
     project.networks()  # A name in cbmt.toml that is none is told now, not after the benchmarks.
     project.live_models()
+    click.get_current_context().with_resource(holding(project, "run"))
     started = time.monotonic()
     intake_error = ""
     try:

@@ -19,23 +19,35 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.launcher import DefaultRunLauncher
 
 from cbmt_core.names import Unit
 from cbmt_pipeline import progress
 from cbmt_pipeline.automation import contiguous_batches
-from cbmt_pipeline.instance import open_instance
+from cbmt_pipeline.instance import PROCESS, open_instance, this_process
 from cbmt_pipeline.partitions import FIRM_PARTITIONS
 from cbmt_pipeline.progress import News
 from cbmt_pipeline.project import Project
 
-__all__ = ["RunOutcome", "Workers", "fail_orphaned_runs", "materialise_intake", "run_assets", "run_firms"]
+__all__ = [
+    "RunOutcome",
+    "Workers",
+    "fail_orphaned_runs",
+    "materialise_intake",
+    "orphaned_runs",
+    "run_assets",
+    "run_firms",
+]
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 DEATHS = 3
 """Worker processes that may die over a batch, or beside it, before it is given up."""
 
-PROCESS = "cbmt/process"
-"""Tag of a run: the machine and process that do it."""
+UNDER_WAY = [
+    dg.DagsterRunStatus.STARTING,
+    dg.DagsterRunStatus.STARTED,
+    dg.DagsterRunStatus.CANCELING,
+]
 
 Batch = tuple[str, ...]
 
@@ -207,7 +219,7 @@ def _execute(root: Path, assets: tuple[str, ...], firms: Batch, config: dict[str
     from cbmt_pipeline.definitions import defs
 
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
-    tags = {PROCESS: f"{socket.gethostname()}:{os.getpid()}"}
+    tags = {PROCESS: this_process()}
     if firms:
         progress.tell(firms[0], "", 0.0)
     if len(firms) == 1:
@@ -252,14 +264,32 @@ def _why(event: dg.DagsterEvent) -> str:
     return error.message.strip() if error else "for an unknown reason"
 
 
-def fail_orphaned_runs(project: Project) -> None:
-    """Runs of a killed `cbmt run` would look under way for ever, and take the place of others in the queue: nobody
-    else watches over them."""
+def fail_orphaned_runs(project: Project, *, ui_is_gone: bool = False) -> None:
+    """Mark runs whose process is gone as failed.
+
+    They would look under way for ever, and take the place of others in the queue: nobody else watches over them.
+
+    Args:
+        ui_is_gone: no `cbmt ui` is running, so nobody does the runs that one started and that name no process.
+    """
     with open_instance(project) as instance:
-        for run in instance.get_runs(dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])):
-            host, _, pid = run.tags.get(PROCESS, "").partition(":")
-            if host == socket.gethostname() and not _lives(int(pid)):
-                instance.report_run_failed(run, f"process {pid}, which did this run, was stopped")
+        for run in orphaned_runs(instance, ui_is_gone=ui_is_gone):
+            who = run.tags.get(PROCESS, "").rpartition(":")[2] or "of the UI"
+            instance.report_run_failed(run, f"process {who}, which did this run, was stopped")
+
+
+def orphaned_runs(instance: dg.DagsterInstance, *, ui_is_gone: bool = False) -> list[dg.DagsterRun]:
+    """Runs that look under way on this machine and whose process is gone."""
+    found = []
+    for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
+        host, _, pid = run.tags.get(PROCESS, "").partition(":")
+        if pid:
+            gone = host == socket.gethostname() and not _lives(int(pid))
+        else:
+            gone = ui_is_gone and isinstance(instance.run_launcher, DefaultRunLauncher)
+        if gone:
+            found.append(run)
+    return found
 
 
 def _lives(pid: int) -> bool:

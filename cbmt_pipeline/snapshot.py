@@ -18,6 +18,8 @@ from cbmt_pipeline.project import LAKE_SCHEMA, Project
 
 __all__ = ["Snapshot", "firm_states"]
 
+FORECASTS_REST_ON = ("forecast_choice", "bridge")
+"""Steps across firms without which a live origin is not published; a broken one of the others holds nothing up."""
 BEFORE = "before"
 """Name under which the file published before is attached."""
 
@@ -52,6 +54,8 @@ class Snapshot:
         purpose: Purpose = origin.purpose
         for step in self.plan:
             if step.by_firm or purpose not in step.purposes or not step.writes:
+                continue
+            if purpose == "live" and step.name not in FORECASTS_REST_ON:
                 continue
             if or_never_made and self.state.manifest(step, origin, None) is None:
                 continue

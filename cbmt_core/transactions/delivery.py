@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Deliveries", "Delivery", "deliveries", "firm_timeline", "project_timeline"]
 
-RULES = "1"
+RULES = "2"
 """Version of the rules below; raise it to have stored deliveries computed again."""
 USUAL_WEEKS = 26
 """Weeks up to a firm's last row that tell how often it is silent."""
@@ -104,9 +104,14 @@ class Deliveries:
                 f"{named(self.stopped)}"
             )
         if self.ahead:
+            waited = tuple(
+                name
+                for name, one in self.firms.items()
+                if one.week <= self.last_week and name not in (*self.late, *self.stopped)
+            )
             found.append(
                 f"the week of {self.last_week + WEEK} was delivered by {self.share:.0%} of the firms; forecasts move "
-                f"on at {settings.share:.0%} ([delivery] share in cbmt.toml)"
+                f"on at {settings.share:.0%} ([delivery] share in cbmt.toml); without it: {named(waited)}"
             )
         return found
 
@@ -255,7 +260,7 @@ def _by_shared_files(
         )
         SELECT stem, source, max(last) AS last
         FROM weeks JOIN (SELECT stem, median(firms) AS usual FROM weeks GROUP BY stem) USING (stem)
-            JOIN source USING (stem) JOIN (SELECT stem FROM tail GROUP BY stem HAVING count(DISTINCT slug) > 1)
+            JOIN source USING (stem) JOIN (SELECT stem FROM seen GROUP BY stem HAVING count(DISTINCT slug) > 1)
             USING (stem)
         WHERE firms >= usual / 2 GROUP BY ALL;
         CREATE TEMP TABLE carried AS SELECT DISTINCT stem, slug FROM tail SEMI JOIN file USING (stem);

@@ -1,0 +1,193 @@
+"""The command line tells the truth: who is at work, what is wrong with the machine, what is up to date."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import dagster as dg
+import duckdb
+import pytest
+from click.testing import CliRunner, Result
+from small_project import FIRMS, make_all, new_project
+
+from cbmt_core.errors import CbmtError
+from cbmt_pipeline import holder as holders
+from cbmt_pipeline.assets import assets_of
+from cbmt_pipeline.cli import main
+from cbmt_pipeline.instance import PROCESS, open_instance
+from cbmt_pipeline.partitions import FIRM_PARTITIONS
+from cbmt_pipeline.plain_errors import plain
+from cbmt_pipeline.plan import the_plan
+from cbmt_pipeline.project import Project
+from cbmt_pipeline.resources import ProjectResource
+from cbmt_pipeline.runner import fail_orphaned_runs, orphaned_runs
+
+pytestmark = pytest.mark.xdist_group("true_state")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """Firms whose tables are made, and nothing else."""
+    project = new_project(tmp_path_factory.mktemp("true"))
+    assert make_all(project) == {}
+    return project
+
+
+def cbmt(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(main, ["--project", str(root), *arguments])
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from cbmt_pipeline.holder import hold
+from cbmt_pipeline.project import Project
+hold(Project(Path(sys.argv[1])), "run")
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_second_run_is_told_who_is_at_work_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    (tmp_path / "cbmt.toml").write_text(
+        '[[sources]]\nname = "a"\npath = "o"\ncurrency = "USD"\ntimezone = "UTC"\n'
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(tmp_path)], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        who = holders.holder(project, "run")
+        assert f"process {other.pid} on {socket.gethostname()}, since 2" in who
+        refused = cbmt(tmp_path, "run")
+        assert refused.exit_code == 1
+        assert who in refused.output
+        assert who in cbmt(tmp_path, "status").output
+        os.kill(other.pid, signal.SIGKILL)
+        other.wait()
+    assert holders.holder(project, "run") == ""
+    with holders.holding(project, "run"), pytest.raises(CbmtError, match="works on"):
+        holders.hold(project, "run")
+    holders.holding(project, "run")
+
+
+@pytest.mark.parametrize("command", ["status", "run", "doctor"])
+def test_a_missing_folder_and_a_broken_file_are_errors(tmp_path: Path, command: str) -> None:
+    assert cbmt(tmp_path / "nowhere", command).exit_code == 1
+    (tmp_path / "cbmt.toml").write_text("[[sources]\n")
+    broken = cbmt(tmp_path, command)
+    assert broken.exit_code == 1
+    assert "is not valid TOML" in broken.output
+
+
+def test_status_says_what_is_not_made_and_what_rests_on_it(made: Project) -> None:
+    shown = cbmt(made.root, "status")
+    assert shown.exit_code == 0
+    assert cbmt(made.root, "status", "--check").exit_code == 1
+    lines = {line.split()[0]: line for line in shown.output.splitlines() if line.strip()}
+    assert "3 of 3" in lines["firm_data"]
+    assert "0 of 3" in lines["benchmark_forecasts"]
+    assert "made again if its inputs come out different" in lines["exhibits"]
+    assert lines["warehouse"].rstrip().endswith("made again if its inputs come out different")
+    assert f"its forecast of {made.timeline().panel.last} is to be made" in shown.output
+
+
+def test_doctor_finds_what_is_wrong_and_says_what_to_do(made: Project, tmp_path: Path) -> None:
+    root = tmp_path / "copy"
+    shutil.copytree(made.root, root)
+    well = cbmt(root, "doctor")
+    assert well.exit_code == 0, well.output
+    assert "there is no" in well.output  # Nothing is published yet.
+    for file in (root / "orders").glob("*.csv"):
+        file.unlink()
+    ill = cbmt(root, "doctor")
+    assert ill.exit_code == 1
+    assert "problem  sources:" in ill.output
+    (root / "data" / "lake" / "schema.json").write_text('{"schema": 99}')
+    assert "was made by a newer version" in cbmt(root, "doctor").output
+
+
+def test_errors_of_the_machine_are_one_line_with_advice() -> None:
+    full = OSError(28, "No space left on device", "data/lake/x")
+    assert plain(full).startswith("data/lake/x: the disk is full")
+    failed = RuntimeError("a step failed")
+    failed.__cause__ = duckdb.IOException('IO Error: Could not write file "x": No space left on device')
+    assert "the disk is full" in plain(failed)
+    assert "may not read or write" in plain(PermissionError(13, "Permission denied", "data"))
+    assert plain(ValueError("a bug")) == ""
+
+
+def test_a_full_disk_and_a_read_only_folder_are_no_tracebacks(
+    made: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number, words in ((28, "the disk is full"), (30, "read-only file system")):
+
+        def fails(*_: object, number: int = number) -> None:
+            raise OSError(number, os.strerror(number), str(made.data))
+
+        monkeypatch.setattr(Project, "check_schema", fails)
+        shown = cbmt(made.root, "status")
+        assert (shown.exit_code, type(shown.exception)) == (1, SystemExit)
+        assert words in shown.output
+        assert "Traceback" not in shown.output
+
+
+def test_runs_of_a_killed_ui_are_failed_when_the_next_one_starts(made: Project) -> None:
+    """Those that name a process that is gone at any time, those that name none once no UI is left."""
+    with open_instance(made) as instance:
+
+        @dg.job
+        def anything() -> None: ...
+
+        def started(tags: dict[str, str]) -> str:
+            run = instance.create_run_for_job(anything, status=dg.DagsterRunStatus.STARTED, tags=tags)
+            return run.run_id
+
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        dead = started({PROCESS: f"{socket.gethostname()}:{gone.pid}"})
+        elsewhere = started({PROCESS: f"another-{socket.gethostname()}:{gone.pid}"})
+        alive = started({PROCESS: f"{socket.gethostname()}:{os.getpid()}"})
+        of_the_ui = started({})
+        assert [run.run_id for run in orphaned_runs(instance)] == [dead]
+        fail_orphaned_runs(made)
+        assert instance.get_run_by_id(dead).status == dg.DagsterRunStatus.FAILURE  # type: ignore[union-attr]
+        fail_orphaned_runs(made, ui_is_gone=True)
+        assert instance.get_run_by_id(of_the_ui).status == dg.DagsterRunStatus.FAILURE  # type: ignore[union-attr]
+        for run_id in (elsewhere, alive):
+            assert instance.get_run_by_id(run_id).status == dg.DagsterRunStatus.STARTED  # type: ignore[union-attr]
+            instance.delete_run(run_id)
+
+
+def test_a_second_project_on_a_dagster_home_leaves_the_partitions_of_the_first(
+    made: Project, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    intake = next(asset for asset in assets_of(the_plan()) if dg.AssetKey("intake") in asset.keys)
+    with dg.DagsterInstance.ephemeral() as instance:
+        instance.add_dynamic_partitions(FIRM_PARTITIONS, ["of+another+project"])
+
+        def read() -> set[str]:
+            done = dg.materialize(
+                [intake], instance=instance, resources={"project": ProjectResource(root=str(made.root))}
+            )
+            assert done.success
+            return set(instance.get_dynamic_partitions(FIRM_PARTITIONS))
+
+        monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+        assert "of+another+project" in read()
+        assert len(read()) == 1 + len(FIRMS)
+        monkeypatch.delenv("DAGSTER_HOME")
+        assert "of+another+project" not in read()
+
+
+def test_our_own_errors_stay_as_they_are() -> None:
+    with pytest.raises(click.ClickException, match="there is no project file"):
+        main.main(["--project", "/nowhere", "status"], standalone_mode=False)
