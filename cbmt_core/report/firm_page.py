@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from cbmt_core.report import charts, plan_charts
+from cbmt_core.report import charts, plan_charts, plan_words
 from cbmt_core.report.cohorted_panel import cohorted_panel
 from cbmt_core.report.firm_data import EARLIER, FirmData, read_firm
 from cbmt_core.report.firm_evidence import read_study, study_context, track_context
@@ -19,7 +19,7 @@ from cbmt_core.report.firm_outlook import bridges, model_words, months, opening,
 from cbmt_core.report.freshness import firm_note
 from cbmt_core.report.numbers import Money, count, day, month, percent, value, week_end
 from cbmt_core.report.plan_page import fan_context, scenario_context, value_context
-from cbmt_core.report.planning import read_planning
+from cbmt_core.report.planning import LEVEL, held_weeks, read_planning
 from cbmt_core.report.rows import query, records
 from cbmt_core.report.story import Stories, label
 from cbmt_core.report.svg import shades
@@ -63,6 +63,7 @@ def firm_context(
         "facts": [*_facts(firm, money), *difficulty],
         "story": opening(data, told, live, failed.get("live", []), money, planning, hard),
         "model": model_words(live, track, test),
+        "held": plan_words.held_so_far(*held_weeks(con, name, model), LEVEL),
         "quarters": quarters(data, live, money, planning),
         "months": months(data, live, money),
         "fan": fan_context(planning, data, live, money),
@@ -192,6 +193,8 @@ def _quality(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
         ("Source rows", count(given)),
         ("Rows used", f"{count(firm['rows_used'])}{used}"),
         ("Rows set aside", count(firm["rows_quarantined"])),
+        ("Rows without a customer", count(firm["guest_rows"])),
+        ("Refunds taken off orders", f"{count(firm['refund_rows'])} rows ({money.short(float(firm['refunds']))})"),
         ("Orders before the first week shown", orders("washout")),
         ("Orders after the last whole week", orders("unfinished")),
         ("Customers acquired before the first week", count(firm["left_censored_customers"])),

@@ -14,7 +14,7 @@ import pandas as pd
 from cbmt_core.report.rows import query
 from cbmt_core.report.story import Story
 
-__all__ = ["LEVEL", "Bands", "Planning", "read_bands", "read_planning"]
+__all__ = ["LEVEL", "Bands", "Planning", "held_weeks", "read_bands", "read_planning"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -98,6 +98,17 @@ def read_bands(con: duckdb.DuckDBPyConnection, story: Story | None) -> Bands:
         },
         borrowed=bool((frame["source"] == "borrowed").any()),
     )
+
+
+def held_weeks(con: duckdb.DuckDBPyConnection, firm: str, model: str | None) -> tuple[int, int]:
+    """Of weeks that earlier forecasts and backtests of a model were about: how many lay within their range, of all."""
+    ((inside, seen),) = con.execute(
+        "SELECT count(*) FILTER (CAST(w.sales AS DOUBLE) BETWEEN b.low AND b.high), count(*) FROM forecast_band AS b "
+        "JOIN firm_week AS w USING (firm, week) WHERE firm = ? AND b.model = ? AND b.outcome = 'sales' "
+        "AND b.period = 'week' AND b.level = ?",
+        [firm, model, LEVEL],
+    ).fetchall()
+    return int(inside), int(seen)
 
 
 def read_planning(con: duckdb.DuckDBPyConnection, story: Story | None) -> Planning:
