@@ -147,6 +147,8 @@ def make_firm(
             {segment} AS segment, {industry} AS industry, {literal(counts.currency)} AS currency,
             {literal(counts.timezone)} AS timezone,
             o.*, c.*, {counts.rows_in} AS rows_in, {counts.rows_used} AS rows_used,
-            {counts.rows_quarantined} AS rows_quarantined
+            {counts.rows_quarantined} AS rows_quarantined, {counts.rows_bad} AS rows_bad,
+            {counts.guest_rows} AS guest_rows, {counts.refund_rows} AS refund_rows, {counts.refunds} AS refunds,
+            {counts.refunds_unmatched} AS refunds_unmatched
         FROM o, c
     """)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import re
 import tomllib
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
-from typing import Literal, get_args, get_origin
+from typing import Annotated, Literal, get_args, get_origin
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
@@ -47,26 +49,37 @@ __all__ = [
     "StudyConfig",
 ]
 
-READER = "2"
-"""Of the rules by which files are read: to be raised with them, so that files are read again."""
-ENCODINGS = {"utf-8": "utf-8", "utf-16": "utf-16", "iso8859-1": "latin-1"}
-"""By Python's names, which have many aliases."""
+READER = "3"
+"""Parser version; raise it when files are read differently, so that they are read again."""
+SPECIAL_TIME_FORMATS = ("iso", "epoch", "epoch_ms", "excel")
+"""Order times that are no strptime format: ISO 8601, seconds or milliseconds since 1970, days since 1899-12-30."""
 ProfileName = Literal["smoke", "quick", "standard", "paper"]
 """How much work tuning and training may be."""
 PROFILE_NAMES: tuple[str, ...] = get_args(ProfileName)
 """From the least work to the most."""
 
 
+ColumnName = Annotated[str, Field(min_length=1)]
+
+
 class ColumnMap(_Section):
     """Names, in the source, of the columns the product knows."""
 
-    customer: str = "customer"
-    order_time: str = "order_time"
-    amount: str = "amount"
-    firm: str | None = "firm"
-    order_id: str | None = None
-    industry: str | None = None
-    segment: str | None = None
+    customer: ColumnName = "customer"
+    order_time: ColumnName = "order_time"
+    amount: ColumnName = "amount"
+    firm: ColumnName | None = "firm"
+    order_id: ColumnName | None = None
+    industry: ColumnName | None = None
+    segment: ColumnName | None = None
+    quantity: ColumnName | None = None
+    """Units of the line, where the amount is the price of one."""
+    refunded: ColumnName | None = None
+    """Money given back for the order, where that stands in a column of its own."""
+    parent_id: ColumnName | None = None
+    """Order that a refund with an id of its own belongs to."""
+    currency: ColumnName | None = None
+    """Currency of the row; rows in another one than the source's are set aside."""
 
 
 class SourceConfig(_Section):
@@ -81,23 +94,59 @@ class SourceConfig(_Section):
     firm: str | None = Field(default=None, min_length=1)
     """Name of the only firm, for files without a firm column."""
     order_grain: Literal["order", "day"] = "order"
-    time_format: str | None = None
-    """strptime format of the order time, where it is not ISO 8601."""
+    refunds: Literal["net", "ignore"] = "net"
+    """Whether refunds reduce the orders they belong to, or sales are gross."""
+    amount_of: Literal["line", "order"] = "line"
+    """Whether the amounts of an order's lines are added up, or each line repeats the amount of the whole order."""
+    time_format: str | tuple[str, ...] | None = None
+    """strptime formats of the order time, or one of SPECIAL_TIME_FORMATS; the first that fits is used."""
     decimal_separator: Literal[".", ","] = "."
     delimiter: str | None = None
     encoding: str = "utf-8"
+    header_line: int = Field(default=1, ge=1, le=1000)
+    """Line of a CSV file, or row of a sheet, that names the columns."""
+    sheet: str | None = Field(default=None, min_length=1)
+    """Sheet of a workbook; the first unless stated."""
+    leave_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Column -> values of rows that are no sales, such as cancelled orders."""
 
     @field_validator("encoding")
     @classmethod
     def _known_encoding(cls, value: str) -> str:
-        """DuckDB's name of the encoding."""
         try:
-            return ENCODINGS[codecs.lookup(value).name]
-        except LookupError:
+            name = codecs.lookup(value).name
+            "a".encode(name)
+        except (LookupError, ValueError):
             raise ValueError(
-                f"files in {value!r} cannot be read, only {', '.join(ENCODINGS.values())}; "
-                f"convert them: iconv -f {value} -t utf-8"
+                f"files in {value!r} cannot be read; use a name such as utf-8, utf-16, cp1252 or latin-1"
             ) from None
+        return "utf-8" if name == "utf-8-sig" else name
+
+    @field_validator("delimiter")
+    @classmethod
+    def _one_character(cls, value: str | None) -> str | None:
+        if value is not None and (len(value) != 1 or value in '"\r\n\0 ' or value.isalnum()):
+            raise ValueError(f"{value!r} cannot divide columns; use one character such as ; or a tab")
+        return value
+
+    @field_validator("time_format")
+    @classmethod
+    def _known_format(cls, value: str | tuple[str, ...] | None) -> str | tuple[str, ...] | None:
+        for text in (value,) if isinstance(value, str) else value or ():
+            if text not in SPECIAL_TIME_FORMATS and not re.search("%[A-Za-z]", text):
+                raise ValueError(
+                    f"{text!r} is no format of a time; use one such as '%d/%m/%Y %H:%M', or one of "
+                    f"{', '.join(SPECIAL_TIME_FORMATS)}"
+                )
+        if value == ():
+            raise ValueError("name at least one format, or leave the setting out")
+        return value
+
+    @field_validator("firm")
+    @classmethod
+    def _composed(cls, value: str | None) -> str | None:
+        """Accents as one character each, as in names read from files."""
+        return None if value is None else unicodedata.normalize("NFC", value).strip() or None
 
     _zone = field_validator("timezone")(known_zone)
 
@@ -216,7 +265,10 @@ class QualityConfig(_Section):
     """Limits beyond which a firm's data are not trusted."""
 
     max_quarantine_share: float = Field(default=0.05, ge=0, le=1)
-    """Share of a firm's rows that may be bad (rows out of the study's dates do not count)."""
+    """Share of a firm's rows that may be bad. Refunds, rows without a customer, duplicates of another file and rows out
+    of the project's dates are set aside but are not bad."""
+    max_unusable_share: float = Field(default=0.5, ge=0, le=1)
+    """Share of a file's rows that may be bad; beyond it the file is refused."""
     min_customers: int = Field(default=20, ge=1)
     max_silent_weeks: int = Field(default=8, ge=1)
     """Weeks without an order after which a firm is reported as stale or full of gaps."""
@@ -255,7 +307,7 @@ class CalibrationConfig(_Section):
 class ProjectConfig(_Section):
     """The whole of `cbmt.toml`."""
 
-    sources: tuple[SourceConfig, ...] = Field(min_length=1)
+    sources: tuple[SourceConfig, ...] = ()
     design: DesignConfig = DesignConfig()
     quality: QualityConfig = QualityConfig()
     delivery: DeliveryConfig = DeliveryConfig()
@@ -303,10 +355,7 @@ class ProjectConfig(_Section):
         except ValidationError as error:
             lines = [f"{where} cannot be used:"]
             items = error.errors()
-            nested = {item["loc"][0] for item in items if len(item["loc"]) > 1}
             for item in items:
-                if item["type"] == "too_short" and item["loc"][0] in nested:
-                    continue  # A source that cannot be used is no missing one.
                 place = ".".join(str(part) for part in item["loc"]) or "(top)"
                 says = item["msg"]
                 if item["type"] == "extra_forbidden":

@@ -47,10 +47,15 @@ def parquet(paths: Iterable[Path]) -> str:
     return f"read_parquet([{', '.join(map(path_literal, paths))}], hive_partitioning = false)"
 
 
-def parquet_below(folder: Path, pattern: str) -> str:
-    """The relation of the rows in every file below `folder` that `pattern` matches."""
+def parquet_below(folder: Path, pattern: str, *, by_name: bool = False) -> str:
+    """The relation of the rows in every file below `folder` that `pattern` matches.
+
+    Args:
+        by_name: whether the files may differ in their columns.
+    """
     escaped = re.sub(r"([*?[])", r"[\1]", str(folder))
-    return f"read_parquet({literal(f'{escaped}/{pattern}')}, hive_partitioning = false)"
+    named = ", union_by_name = true" if by_name else ""
+    return f"read_parquet({literal(f'{escaped}/{pattern}')}, hive_partitioning = false{named})"
 
 
 def identifier(name: str) -> str:

@@ -46,3 +46,9 @@ class HistoryTooShort(CbmtError):
             "validation or holdout in the [design] section"
         )
         self.missing = need - have
+
+    def because(self, cause: str) -> HistoryTooShort:
+        """The same error with its cause added."""
+        if cause and not str(self).endswith(cause):
+            self.args = (f"{self.args[0]}{cause}",)
+        return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -118,9 +119,23 @@ def _batch() -> Any:
     return asset.add_batch_definition_whole_dataframe("whole")
 
 
-def _promise(kind: Callable[..., Any], says: str, *, warn: bool = False, **options: Any) -> Any:
-    """An expectation that knows what it promises in words."""
-    return kind(severity="warning" if warn else "critical", meta={"says": says}, **options)
+def _promise(
+    kind: Callable[..., Any],
+    says: str,
+    *,
+    warn: bool = False,
+    setting: tuple[str, float] | None = None,
+    passing: float | None = None,
+    **options: Any,
+) -> Any:
+    """An expectation that knows what it promises in words.
+
+    Args:
+        setting: the setting under [quality] that it is a limit of, and its value.
+        passing: value of the setting that would pass; what was found unless stated.
+    """
+    meta = {"says": says, "setting": setting, "passing": passing}
+    return kind(severity="warning" if warn else "critical", meta=meta, **options)
 
 
 def _in_words(item: Any, rows_named_by: list[str]) -> str:
@@ -131,7 +146,9 @@ def _in_words(item: Any, rows_named_by: list[str]) -> str:
     if "unexpected_count" not in found:
         return f"not true that {says}: found {found.get('observed_value')}"
     if not rows_named_by:
-        return f"not true that {says}: found {', '.join(map(str, found['partial_unexpected_list']))}"
+        values = found["partial_unexpected_list"]
+        shown = ", ".join(f"{value:.4g}" if isinstance(value, float) else str(value) for value in values)
+        return f"not true that {says}: found {shown}{_remedy(item.expectation_config.meta, values)}"
     where = "; ".join(
         ", ".join(f"{name} {row[name]:%Y-%m-%d}" for name in rows_named_by)
         for row in found.get("partial_unexpected_index_list", [])
@@ -142,13 +159,22 @@ def _in_words(item: Any, rows_named_by: list[str]) -> str:
     )
 
 
+def _remedy(meta: dict[str, Any], values: list[Any]) -> str:
+    """Which setting to change, and the value that would pass."""
+    if not meta["setting"]:
+        return ""
+    name, value = meta["setting"]
+    passing = values[0] if meta["passing"] is None else meta["passing"]
+    if not passing:
+        return f" ([quality] {name} = {value:g} in cbmt.toml)"
+    return f" ([quality] {name} = {value:g} in cbmt.toml; {passing:g} would pass)"
+
+
 # -- transactions: a million orders are judged by their totals, computed where they lie -------------
 
 
 def _transactions_query(relations: dict[str, str], facts: Facts) -> str:
     orders, design, counts = relations["transactions"], facts.design, facts.counts
-    in_study = max(1, counts.rows_in - counts.rows_out_of_window)
-    bad = counts.rows_quarantined - counts.rows_out_of_window
     required = " OR ".join(f"{name} IS NULL" for name in TABLES["transactions"].column_names)
     return f"""
         SELECT count(*) AS orders, count(DISTINCT customer) AS customers,
@@ -160,7 +186,7 @@ def _transactions_query(relations: dict[str, str], facts: Facts) -> str:
             count(*) FILTER (CAST(ordered_at AS DATE)
                 NOT BETWEEN DATE '{design.observed_from}' AND DATE '{design.observed_to}') AS outside,
             {counts.rows_in - counts.rows_quarantined} - CAST(coalesce(sum(rows), 0) AS BIGINT) AS rows_lost,
-            {bad} / {in_study} AS bad_share,
+            {counts.rows_bad} / {_counted(counts)} AS bad_share,
             coalesce((DATE '{design.panel.last}' - max(week)) // 7, 0) AS silent_weeks,
             coalesce((SELECT max(gap) FROM (
                 SELECT (week - lag(week) OVER (ORDER BY week)) // 7 - 1 AS gap
@@ -168,11 +194,18 @@ def _transactions_query(relations: dict[str, str], facts: Facts) -> str:
         FROM {orders}"""
 
 
+def _counted(counts: OrderCounts) -> int:
+    """Rows that the bad ones are a share of."""
+    return max(1, counts.rows_in - counts.rows_out_of_window)
+
+
 def _transactions_suite(e: Any, facts: Facts) -> list[Any]:
-    limits = facts.limits
+    limits, counts = facts.limits, facts.counts
     between = e.ExpectColumnValuesToBeBetween
     share = f"{limits.max_quarantine_share:.0%}"
     silent = limits.max_silent_weeks
+    # Rounded up, so that the value that is named passes.
+    passing = min(1.0, math.ceil(counts.rows_bad / _counted(counts) * 1000) / 1000)
     return [
         _promise(between, "every field of every order is filled", column="incomplete", max_value=0),
         _promise(between, "a customer's order id stands once", column="repeated", max_value=0),
@@ -181,14 +214,16 @@ def _transactions_suite(e: Any, facts: Facts) -> list[Any]:
         _promise(between, "every order lies in the project's dates", column="outside", max_value=0),
         _promise(between, "rows in = rows used + rows quarantined (difference)", column="rows_lost",
                  min_value=0, max_value=0),
-        _promise(between, f"at most {share} of its rows are bad (share)", column="bad_share",
-                 max_value=limits.max_quarantine_share),
+        _promise(between, f"at most {share} of its rows are bad ({counts.rows_bad:,} of {_counted(counts):,} are: "
+                 f"{counts.bad_reasons})", column="bad_share",
+                 max_value=limits.max_quarantine_share,
+                 setting=("max_quarantine_share", limits.max_quarantine_share), passing=passing),
         _promise(between, f"it has at least {limits.min_customers} customers", column="customers",
-                 min_value=limits.min_customers),
+                 min_value=limits.min_customers, setting=("min_customers", limits.min_customers)),
         _promise(between, f"its last order is at most {silent} weeks old (weeks)", column="silent_weeks",
-                 max_value=silent, warn=True),
+                 max_value=silent, warn=True, setting=("max_silent_weeks", silent)),
         _promise(between, f"it is never silent for more than {silent} weeks (weeks)", column="longest_gap",
-                 max_value=silent, warn=True),
+                 max_value=silent, warn=True, setting=("max_silent_weeks", silent)),
     ]  # fmt: skip
 
 

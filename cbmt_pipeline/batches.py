@@ -33,7 +33,8 @@ def for_each_firm(context: dg.AssetExecutionContext, make: Callable[[Unit], None
     if failed:
         reasons = "\n".join(f"{slug}: {why}" for slug, why in failed.items())
         raise dg.Failure(
-            f"{len(failed)} of {len(keys)} firms are not usable; the others are done.\n{reasons}",
+            f"{len(failed)} of {len(keys)} firms are not usable"
+            f"{'; the others are done' if len(failed) < len(keys) else ''}.\n{reasons}",
             metadata=dict(list(failed.items())[:50]),
             allow_retries=False,
         )

@@ -1,4 +1,4 @@
-"""The command line `cbmt`: simulate, ingest, run, forecast, export, study, status, doctor, ui, upgrade."""
+"""The command line `cbmt`: simulate, ingest, sources, run, forecast, export, study, status, doctor, ui, upgrade."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pathlib import Path
 import click
 from rich.table import Table
 
-from cbmt_core import atomic
 from cbmt_core.errors import CbmtError
 from cbmt_pipeline.cli_export import export
 from cbmt_pipeline.cli_forecast import forecast
+from cbmt_pipeline.cli_ingest import ingest, sources
 from cbmt_pipeline.cli_plan import scenario, target, value
-from cbmt_pipeline.cli_run import read_new_files, run
+from cbmt_pipeline.cli_run import run
 from cbmt_pipeline.cli_status import doctor, status
 from cbmt_pipeline.holder import hold
 from cbmt_pipeline.plain_errors import plain
@@ -68,8 +68,8 @@ def main(ctx: click.Context, root: Path) -> None:
 
     \b
     Your own orders:
-        cbmt ingest orders.csv --currency USD --timezone America/New_York \\
-            --column firm=brand --column customer=user_id --column order_time=created_at
+        cbmt ingest orders.csv --preview
+        cbmt ingest orders.csv --currency USD --timezone America/New_York
         cbmt run
     """
     ctx.obj = Project(root.resolve())
@@ -129,103 +129,6 @@ def simulate(project: Project, firms: int, scale: float, seed: int, out: Path, f
     console.print(
         f"{orders:,} orders of {firms} firms in {time.monotonic() - started:.1f} s: {folder}/orders"
     )
-
-
-@main.command()
-@click.argument("path", required=False)
-@click.option("--name", help="Name of the source.  [default: the file's or folder's name]")
-@click.option("--currency", help="ISO code of the amounts' currency, such as USD. Stated, never guessed.")
-@click.option("--timezone", help="Zone of the order times, such as Europe/London. Stated, never guessed.")
-@click.option(
-    "--column",
-    "columns",
-    multiple=True,
-    metavar="OURS=THEIRS",
-    help="Which column is which: firm, customer, order_time, amount, order_id, industry, segment.",
-)
-@click.option("--firm", help="Name of the only firm, for files without a firm column.")
-@click.option("--table", help="Table to read, for a DuckDB file.")
-@click.option("--order-grain", type=click.Choice(["order", "day"]), default="order", show_default=True)
-@click.option("--delimiter", help="Of a CSV file.  [default: the one that gives the columns]")
-@click.option("--decimal-separator", type=click.Choice([".", ","]), help="Of amounts in text.  [default: .]")
-@click.option("--time-format", help="Of order times, such as '%d.%m.%Y %H:%M'.  [default: ISO 8601]")
-@click.option("--encoding", help="Of a CSV file: utf-8, utf-16 or latin-1.  [default: utf-8]")
-@click.option(
-    "--country",
-    help="Holiday calendar of a new project (ISO code).  [default: that of the time zone; of UTC, US]",
-)
-@click.pass_obj
-def ingest(
-    project: Project,
-    path: str | None,
-    name: str | None,
-    currency: str | None,
-    timezone: str | None,
-    columns: tuple[str, ...],
-    firm: str | None,
-    table: str | None,
-    order_grain: str,
-    delimiter: str | None,
-    decimal_separator: str | None,
-    time_format: str | None,
-    encoding: str | None,
-    country: str | None,
-) -> None:
-    """Read orders: CSV (also gzipped), Parquet, a DuckDB table, or a folder of files.
-
-    With PATH, the file or folder becomes a source of the project; without, the sources the project
-    has are looked through for new files. Files that were read before are not read again. Rows that
-    cannot be used go to quarantine with a reason.
-    """
-    from cbmt_pipeline.sources import add_source
-
-    if path is not None:
-        mapping = dict(_pair(text) for text in columns)
-        if firm is None:
-            mapping.setdefault("firm", "firm")
-        for needed in ("customer", "order_time", "amount"):
-            mapping.setdefault(needed, needed)
-        if currency is None or timezone is None:
-            raise click.UsageError("state --currency (such as USD) and --timezone (such as America/New_York)")
-        source = {
-            "name": name or Path(path).name.split(".")[0],
-            "path": path,
-            "currency": currency,
-            "timezone": timezone,
-            "firm": firm,
-            "table": table,
-            "order_grain": order_grain,
-            "delimiter": delimiter,
-            "decimal_separator": decimal_separator,
-            "time_format": time_format,
-            "encoding": encoding,
-        }
-        file = project.root / CONFIG_FILE
-        before = file.read_text(encoding="utf-8") if file.exists() else None
-        if add_source(project.root, source, mapping, country):
-            try:
-                read_new_files(project)
-            except CbmtError:
-                if not any(entry.source == source["name"] for entry in project.intake.ledger()):
-                    # It cannot be read as it was stated: the next try shall find the project as it was.
-                    if before is None:
-                        file.unlink()
-                    else:
-                        atomic.write_text(file, before)
-                    console.print(f"source {source['name']!r} was not added to {file}", style="red")
-                raise
-            console.print(
-                f"added source {source['name']!r} to {file}; holidays of {project.config.design.country}"
-            )
-            return
-    read_new_files(project)
-
-
-def _pair(text: str) -> tuple[str, str]:
-    ours, equals, theirs = text.partition("=")
-    if not (ours and equals and theirs):
-        raise click.UsageError(f"--column takes OURS=THEIRS, such as customer=user_id, not {text!r}")
-    return ours, theirs
 
 
 @main.command()
@@ -312,7 +215,7 @@ def ui(project: Project, port: int) -> None:
 
 main.add_command(run)
 main.add_command(forecast)
-for command in (scenario, target, value, status, doctor, export):
+for command in (ingest, sources, scenario, target, value, status, doctor, export):
     main.add_command(command)
 
 

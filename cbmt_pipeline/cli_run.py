@@ -16,6 +16,8 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit, UnknownFirm
 from cbmt_core.timeline import PURPOSES, Purpose
+from cbmt_core.transactions import FileReport
+from cbmt_core.transactions.reasons import NOT_BAD
 from cbmt_pipeline.cli_summary import print_summary
 from cbmt_pipeline.holder import holding
 from cbmt_pipeline.manifest import digest_of
@@ -46,11 +48,7 @@ def read_new_files(project: Project) -> None:
     ledger = project.intake.ledger()
     read = [entry for entry in ledger if entry.stem not in before]
     for entry in read[:MOST_TOLD]:
-        bad = ""
-        if entry.bad_rows:
-            reasons = ", ".join(f"{reason} {n:,}" for reason, n in project.intake.bad_rows(entry).items())
-            bad = f", {entry.bad_rows:,} cannot be used: {reasons}"
-        console.print(f"  {entry.file}: {entry.rows:,} rows{bad}", markup=False)
+        console.print(f"  {entry.file}: {entry.rows:,} rows{_set_aside(project, entry)}", markup=False)
     if len(read) > MOST_TOLD:
         console.print(f"  and {len(read) - MOST_TOLD} more files")
     console.print(
@@ -64,6 +62,17 @@ def read_new_files(project: Project) -> None:
         {unit.name for unit in there} - {unit.name for unit in project.lake.units("firm_week")}
     ):
         console.print(f"in no source any more, and taken out of the tables: {', '.join(gone)}", markup=False)
+
+
+def _set_aside(project: Project, entry: FileReport) -> str:
+    """What of a file was not used: rows that every export has, and bad ones."""
+    found = project.intake.bad_rows(entry) if entry.bad_rows else {}
+    parts = []
+    for words, reasons in (("set aside", found.keys() & NOT_BAD), ("cannot be used", found.keys() - NOT_BAD)):
+        told = ", ".join(f"{reason} {n:,}" for reason, n in found.items() if reason in reasons)
+        if told:
+            parts.append(f", {sum(found[reason] for reason in reasons):,} {words}: {told}")
+    return "".join(parts)
 
 
 @click.command()
@@ -190,6 +199,8 @@ def _say_weeks(project: Project) -> None:
     if not timeline.live_origins():
         console.print(
             f"no live forecast yet: it needs 26 weeks after the washout, there are {len(timeline.panel)}"
+            f"{project.intake.unreadable_times()}",
+            markup=False,
         )
 
 

@@ -42,6 +42,10 @@ class Lake:
         folder = self.folder(table.name, origin, unit)
         if next(folder.glob("**/*.parquet"), None) is None:
             return table.empty()
+        if table.native:
+            # A firm that was rejected keeps the tables of an earlier version, which may have had fewer columns.
+            files = parquet_below(folder, "**/*.parquet", by_name=True)
+            return f"(FROM {table.empty()} UNION ALL BY NAME FROM {files})"
         return parquet_below(folder, "**/*.parquet")
 
     def units(self, table: str) -> list[Unit]:

@@ -85,7 +85,10 @@ class Project:
 
     def timeline(self) -> Timeline:
         """The weeks the ingested data hold."""
-        return project_timeline(self.intake, self.config)
+        try:
+            return project_timeline(self.intake, self.config)
+        except HistoryTooShort as error:
+            raise error.because(self.intake.unreadable_times()) from None
 
     def timeline_of(self, unit: Unit) -> Timeline:
         """The weeks that one firm has delivered."""
@@ -104,7 +107,7 @@ class Project:
         try:
             self.study()
         except HistoryTooShort as error:
-            return str(error)
+            return str(error.because(self.intake.unreadable_times()))
         return ""
 
     def origins(self, purpose: Purpose) -> list[Origin]:

@@ -16,7 +16,7 @@ from cbmt_core.transactions.orders import OrderCounts
 
 DESIGN = small_design(13)
 LIMITS = QualityConfig(min_customers=3, max_silent_weeks=4)
-COUNTS = OrderCounts(47, 45, 2, 1, 45, "GBP", "UTC", None)
+COUNTS = OrderCounts(47, 45, 2, 1, 45, "GBP", "UTC", None, rows_bad=1)
 """45 used rows, one out of the window and one bad."""
 TABLES = {name: name for name in ("transactions", "cohort_week", "firm_week")}
 
@@ -150,14 +150,14 @@ def test_a_broken_promise_is_told_with_its_place(con, table, damage, promise, wh
     ("counts", "limits", "promise"),
     [
         (
-            replace(COUNTS, rows_in=70, rows_quarantined=25),
+            replace(COUNTS, rows_in=70, rows_quarantined=25, rows_bad=24),
             LIMITS,
-            "at most 5% of its rows are bad (share): found 0.34",
+            "max_quarantine_share = 0.05 in cbmt.toml; 0.348 would pass",
         ),
-        (COUNTS, QualityConfig(min_customers=20), "it has at least 20 customers"),
+        (COUNTS, QualityConfig(min_customers=20), "min_customers = 20 in cbmt.toml; 9 would pass"),
     ],
 )
-def test_limits_are_the_projects(con, counts, limits, promise):
+def test_a_limit_names_its_setting_and_the_value_that_would_pass(con, counts, limits, promise):
     (error,) = judge(con, "transactions", counts, limits).errors
     assert promise in error
 
@@ -165,8 +165,23 @@ def test_limits_are_the_projects(con, counts, limits, promise):
 @pytest.mark.parametrize(
     ("first", "last", "warnings"),
     [
-        (1, 5, ["it is never silent for more than 4 weeks (weeks): found 5"]),
-        (3, 7, ["its last order is at most 4 weeks old (weeks): found 5"]),
+        (
+            1,
+            5,
+            [
+                "it is never silent for more than 4 weeks (weeks): found 5 "
+                "([quality] max_silent_weeks = 4 in cbmt.toml; "
+                "5 would pass)"
+            ],
+        ),
+        (
+            3,
+            7,
+            [
+                "its last order is at most 4 weeks old (weeks): found 5 ([quality] max_silent_weeks = 4 in cbmt.toml; "
+                "5 would pass)"
+            ],
+        ),
         (4, 7, []),
     ],
 )
@@ -174,7 +189,7 @@ def test_silence_is_a_warning_not_an_error(con, first, last, warnings):
     gone = [STUDY.first + first * WEEK, STUDY.first + last * WEEK]
     con.execute("DELETE FROM transactions WHERE week BETWEEN ? AND ?", gone)
     rows = con.execute("SELECT count(*) FROM transactions").fetchall()[0][0]
-    counts = replace(COUNTS, rows_in=rows, rows_quarantined=0, rows_out_of_window=0)
+    counts = replace(COUNTS, rows_in=rows, rows_quarantined=0, rows_out_of_window=0, rows_bad=0)
     verdict = judge(con, "transactions", counts)
     assert verdict.passed
     assert [w.removeprefix("not true that ") for w in verdict.warnings] == warnings

@@ -1,10 +1,17 @@
-"""CSV files as DuckDB reads them here: nothing guessed but the delimiter, no line lost."""
+"""CSV files and workbooks as DuckDB relations: every physical line is used, set apart, or refuses the file.
+
+A clean file is read by DuckDB alone. Afterwards its lines are counted; where the count differs from the records, or
+DuckDB meets an error, the file is read again line by line (`csv_lines`) and its good records are handed to DuckDB.
+"""
 
 from __future__ import annotations
 
 import csv
-import gzip
-from collections.abc import Collection
+import shutil
+import zlib
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import duckdb
@@ -12,74 +19,227 @@ import duckdb
 from cbmt_core.config import SourceConfig
 from cbmt_core.duck import literal, path_literal
 from cbmt_core.errors import UnreadableSource
+from cbmt_core.transactions.csv_lines import (
+    MAX_LINE,
+    Record,
+    byte_order_mark,
+    decoded,
+    is_gzip,
+    lines_of,
+    open_bytes,
+    records,
+)
+from cbmt_core.transactions.spreadsheet import SHEET_SUFFIXES, sheet_rows
 
-__all__ = ["CSV_SUFFIXES", "csv_scan", "rejected_lines"]
+__all__ = ["CSV_SUFFIXES", "DELIMITERS", "TRAILING", "CsvFile", "open_csv"]
 
 CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 DELIMITERS = (",", "\t", ";", "|")
-MAX_LINE = 10_000_000
+MANY_COLUMNS = 500
+"""Beyond so many, only the wanted columns are handed to DuckDB, whose time grows with all of them."""
+TRAILING = 4
+"""DuckDB accepts a line with one delimiter too many at its end; lines that end with up to so many are counted."""
 
 
-def csv_scan(source: SourceConfig, file: Path, wanted: Collection[str], *, strict: bool = True) -> str:
-    """SQL for the file's records as text. Lines that are no records are set apart for `rejected_lines`.
+@dataclass(frozen=True)
+class CsvFile:
+    """A text file whose columns are known."""
 
-    DuckDB's own detection looks at a sample and may take a quote mark or the first rows for something
-    else, so the dialect is fixed and only the delimiter is chosen: the one that gives the wanted columns.
-    """
-    delimiter, names = _heading(source, file, wanted)
-    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
-    options = [
-        "auto_detect=false, header=true, quote='\"', escape='\"', comment=''",
-        f"delim={literal(delimiter)}, columns={{{columns}}}, encoding={literal(source.encoding)}",
-        f"compression='{'gzip' if file.name.lower().endswith('.gz') else 'none'}'",
-        "store_rejects=true, rejects_table='_rejects', rejects_scan='_reject_scans', rejects_limit=0",
-        f"max_line_size={MAX_LINE}, strict_mode={strict}, hive_partitioning=false",
-    ]
-    return f"read_csv({path_literal(file)}, {', '.join(options)})"
+    source: SourceConfig
+    file: Path
+    names: list[str]
+    """Names of the columns, made unique."""
+    delimiter: str
+    encoding: str
+    head: tuple[str, ...]
+    """Lines up to the one that names the columns, without their ends."""
+    scratch: Path
+    """Folder for copies, removed by the caller."""
 
+    @property
+    def is_sheet(self) -> bool:
+        return self.file.name.lower().endswith(SHEET_SUFFIXES)
 
-def _heading(source: SourceConfig, file: Path, wanted: Collection[str]) -> tuple[str, list[str]]:
-    """The delimiter and the names of the columns, made unique."""
-    opener = gzip.open if file.name.lower().endswith(".gz") else open
-    encoding = "utf-8-sig" if source.encoding == "utf-8" else source.encoding
-    try:
-        with opener(file, "rt", encoding=encoding, errors="replace", newline="") as handle:
-            first = handle.readline(MAX_LINE)
-    except (OSError, EOFError, LookupError) as error:
-        raise UnreadableSource(f"source {source.name!r}: {file} cannot be read: {error}") from error
-    if not first.strip():
-        raise UnreadableSource(f"source {source.name!r}: {file} does not start with a line of column names")
-    choices = [source.delimiter] if source.delimiter else DELIMITERS
-    headings = {mark: next(csv.reader([first], delimiter=mark)) for mark in choices}
-    best = max(headings, key=lambda mark: (len(set(wanted) & set(headings[mark])), len(headings[mark])))
-    names: list[str] = []
-    for place, given in enumerate(headings[best]):
-        name = given.strip() or f"column{place}"
-        names.append(name if name.lower() not in {n.lower() for n in names} else f"{name}_{place}")
-    return best, names
+    # -- the fast way ----------------------------------------------------------------------------
 
+    def can_be_scanned(self) -> bool:
+        """Whether DuckDB may try: a text of not too many columns."""
+        return not self.is_sheet and len(self.names) <= MANY_COLUMNS
 
-def rejected_lines(con: duckdb.DuckDBPyConnection) -> int:
-    """Make the tables `rejected(row, detail)` and `gap(row, shift)` of the lines set apart; count them.
+    def scan(self) -> str:
+        """SQL for the records as DuckDB reads them; columns are called c0, c1, ... An odd line is an error."""
+        columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in range(len(self.names)))
+        options = [
+            "auto_detect=false, header=true, quote='\"', escape='\"', comment='', allow_quoted_nulls=false",
+            f"delim={literal(self.delimiter)}, columns={{{columns}}}, skip={self.source.header_line - 1}",
+            f"max_line_size={MAX_LINE}, strict_mode=true, hive_partitioning=false",
+        ]
+        return f"read_csv({path_literal(self._plain())}, {', '.join(options)})"
 
-    A quote mark that is never closed swallows the lines after it into one record: each of them counts. With
-    CRLF line ends DuckDB gives a line with the end of the one before it.
-    A record numbered `row` or higher among the good ones stands `shift` further down in the file.
-    """
-    made = con.execute("SELECT count(*) FROM duckdb_tables() WHERE table_name = '_rejects'").fetchall()
-    con.execute(f"""
-        CREATE OR REPLACE TEMP TABLE records AS
-        WITH once AS (
-            SELECT CAST(line AS BIGINT) - 1 AS record, lower(min(CAST(error_type AS VARCHAR))) AS kind,
-                regexp_split_to_array(trim(any_value(csv_line), chr(13) || chr(10)), '\r\n|\n|\r') AS lines
-            FROM {"_rejects" if made[0][0] else "(SELECT 0 AS line, '' AS error_type, '' AS csv_line LIMIT 0)"}
-            GROUP BY line
+    def _plain(self) -> Path:
+        """The file, or a copy of it that is neither compressed nor in another encoding."""
+        if not is_gzip(self.file) and self.encoding == "utf-8":
+            return self.file
+        copy = self.scratch / "plain.csv"
+        if not copy.exists():
+            try:
+                if self.encoding == "utf-8":
+                    with open_bytes(self.file) as packed, copy.open("wb") as target:
+                        shutil.copyfileobj(packed, target, 1 << 20)
+                else:
+                    with copy.open("w", encoding="utf-8", errors="surrogateescape", newline="") as text:
+                        text.writelines(lines_of(self.file, self.encoding))
+            except (OSError, EOFError, zlib.error, UnicodeError) as error:
+                copy.unlink(missing_ok=True)
+                raise UnreadableSource(
+                    f"source {self.source.name!r}: {self.file} cannot be read: {error}"
+                ) from error
+        return copy
+
+    def agrees(self, rows: int, trailing: Sequence[int]) -> bool:
+        """Whether the file's lines are as many as the records that DuckDB found.
+
+        Args:
+            rows: records found.
+            trailing: how many of them end with at least 1, 2, ... empty columns.
+        """
+        file = self._plain()
+        if not file.stat().st_size:
+            return rows == 0
+        mark = self.delimiter.encode()
+        ends = [mark * level + end for level in range(1, len(trailing) + 1) for end in (b"\n", b"\r\n")]
+        counts, last = _counts(file, [b"\n", b"\r", b"\r\n", *ends])
+        lines, returns, both = counts[b"\n"], counts[b"\r"], counts[b"\r\n"]
+        if lines + (not last.endswith(b"\n")) != rows + self.source.header_line or returns not in (0, lines):
+            return False
+        if returns != both:
+            return False
+        for level, expected in enumerate(trailing, start=1):
+            found = (
+                counts[mark * level + b"\n"] + counts[mark * level + b"\r\n"] + last.endswith(mark * level)
+            )
+            if found != expected + sum(line.endswith(self.delimiter * level) for line in self.head):
+                return False
+        return True
+
+    def tail(self) -> str:
+        """SQL for how many of a record's last columns are empty, at most TRAILING, for `agrees`."""
+        last = len(self.names) - 1
+        cases = [f"WHEN c{last - k} IS NOT NULL THEN {k}" for k in range(min(TRAILING, last + 1))]
+        return f"CASE {' '.join(cases)} ELSE {len(cases)} END"
+
+    # -- the slow way ----------------------------------------------------------------------------
+
+    def rewrite(self, con: duckdb.DuckDBPyConnection, wanted: Collection[int]) -> str:
+        """SQL for the good records, read one by one: `row` and the wanted columns c0, c1, ...
+
+        Makes the table `rejected(row, detail)` of the lines that are no records.
+        """
+        places = sorted(wanted)
+        target, apart = self.scratch / "records.csv", self.scratch / "rejected.csv"
+        row = 0
+        with (
+            target.open("w", encoding="utf-8", newline="") as good,
+            apart.open("w", encoding="utf-8", newline="") as bad,
+        ):
+            write, reject = csv.writer(good), csv.writer(bad)
+            for row, record in enumerate(self._records(), start=1):
+                if record.wrong:
+                    reject.writerow([row, record.detail])
+                else:
+                    fields = record.fields
+                    write.writerow([row, *[fields[place] for place in places]])
+        columns = ", ".join(f"'c{place}': 'VARCHAR'" for place in places)
+        dialect = (
+            f"auto_detect=false, header=false, quote='\"', escape='\"', comment='', delim=',', "
+            f"max_line_size={4 * MAX_LINE}, parallel=false, new_line='\\r\\n'"
         )
-        SELECT *, record - row_number() OVER (ORDER BY record) + 1 AS row,
-            CAST(sum(len(lines)) OVER (ORDER BY record) AS BIGINT) AS shift FROM once""")
-    con.execute("""
-        CREATE OR REPLACE TEMP TABLE gap AS SELECT row, max(shift) AS shift FROM records GROUP BY row;
-        CREATE OR REPLACE TEMP TABLE rejected AS
-        SELECT row - 1 + shift - len(lines) + unnest(range(1, len(lines) + 1)) AS row,
-            kind || ': ' || unnest(lines) AS detail FROM records""")
-    return int(con.execute("SELECT count(*) FROM rejected").fetchall()[0][0])
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE rejected AS FROM read_csv({literal(str(apart))}, {dialect}, "
+            "columns={'row': 'BIGINT', 'detail': 'VARCHAR'})"
+        )
+        return f"read_csv({literal(str(target))}, {dialect}, columns={{'row': 'BIGINT', {columns}}})"
+
+    def _records(self) -> Iterator[Record]:
+        width = len(self.names)
+        if self.is_sheet:
+            rows = sheet_rows(self.source.name, self.file, self.source.sheet)
+            for row in islice(rows, self.source.header_line, None):
+                if any(cell.strip() for cell in row):
+                    yield Record((row + [""] * width)[:width])
+            return
+        lines = decoded(self.source.name, self.file, lines_of(self.file, self.encoding))
+        yield from records(islice(lines, self.source.header_line, None), self.delimiter, width)
+
+
+def _counts(file: Path, patterns: Sequence[bytes]) -> tuple[dict[bytes, int], bytes]:
+    """How often each pattern stands in a file, and its last bytes."""
+    counts = dict.fromkeys(patterns, 0)
+    before = b""
+    with file.open("rb") as handle:
+        while piece := handle.read(1 << 22):
+            here: dict[bytes, int] = {}
+            for pattern in patterns:
+                if here.get(pattern[1:]) == 0:
+                    here[pattern] = 0  # Where its end is not, it is not.
+                    continue
+                seam = before[len(before) - len(pattern) + 1 :] if len(pattern) > 1 else b""
+                here[pattern] = piece.count(pattern) + (seam + piece[: len(pattern) - 1]).count(pattern)
+                counts[pattern] += here[pattern]
+            before = (before + piece)[-16:]
+    return counts, before
+
+
+def open_csv(source: SourceConfig, file: Path, wanted: Iterable[str], scratch: Path) -> CsvFile:
+    """Find out the file's delimiter and the names of its columns: the delimiter that gives the wanted ones."""
+    if file.name.lower().endswith(SHEET_SUFFIXES):
+        rows = sheet_rows(source.name, file, source.sheet)
+        heading = next(islice(rows, source.header_line - 1, None), [])
+        if not any(cell.strip() for cell in heading):
+            raise UnreadableSource(
+                f"source {source.name!r}: row {source.header_line} of {file} does not name columns"
+            )
+        return CsvFile(source, file, _unique(heading), ",", "utf-8", (), scratch)
+    try:
+        with open_bytes(file) as raw:
+            encoding = byte_order_mark(raw.read(4)) or source.encoding
+    except (OSError, EOFError, zlib.error) as error:
+        raise UnreadableSource(f"source {source.name!r}: {file} cannot be read: {error}") from error
+    lines = decoded(source.name, file, lines_of(file, encoding))
+    head = [line.rstrip("\r\n") for line in islice(lines, source.header_line)]
+    first = head[-1] if len(head) == source.header_line else ""
+    if "\0" in first:
+        raise UnreadableSource(
+            f"source {source.name!r}: {file} holds zero bytes; is its encoding utf-16-le or utf-16-be?"
+        )
+    if not first.strip() or len(first) >= MAX_LINE:
+        raise UnreadableSource(f"source {source.name!r}: {file} does not start with a line of column names")
+    marks = [source.delimiter] if source.delimiter else DELIMITERS
+    known = {name.casefold() for name in wanted}
+    headings = {}
+    for mark in marks:
+        try:
+            headings[mark] = next(csv.reader([first], delimiter=mark))
+        except csv.Error as error:
+            raise UnreadableSource(
+                f"source {source.name!r}: the column names of {file} cannot be read: {error}"
+            ) from error
+    best = max(
+        headings,
+        key=lambda mark: (
+            len(known & {name.strip().casefold() for name in headings[mark]}),
+            len(headings[mark]),
+        ),
+    )
+    names = [name.encode("utf-8", "replace").decode() for name in headings[best]]
+    return CsvFile(source, file, _unique(names), best, encoding, tuple(head), scratch)
+
+
+def _unique(heading: Sequence[str]) -> list[str]:
+    names: list[str] = []
+    seen: set[str] = set()
+    for place, given in enumerate(heading):
+        name = given.strip() or f"column{place}"
+        names.append(f"{name}_{place}" if name in seen else name)
+        seen.add(name)
+    return names

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -17,19 +18,16 @@ from pathlib import Path
 import duckdb
 
 from cbmt_core import atomic, duck
-from cbmt_core.config import ProjectConfig, SourceConfig
+from cbmt_core.config import ProjectConfig, QualityConfig, SourceConfig
 from cbmt_core.duck import literal, parquet, path_literal
 from cbmt_core.errors import CbmtError, UnreadableSource
 from cbmt_core.names import Unit
-from cbmt_core.transactions.csv_file import rejected_lines
-from cbmt_core.transactions.reader import files_of, judged_rows
+from cbmt_core.transactions.reader import files_of, read_rows
+from cbmt_core.transactions.reasons import MISSING_TIME, STRAY_DATE, UNPARSEABLE_TIME
+from cbmt_core.transactions.refusal import refuse_unusable
+from cbmt_core.transactions.span import span_of
 
 __all__ = ["FileReport", "Intake", "IntakeReport"]
-
-THIN_WEEK = 0.05
-"""A week at either end of the data with less than this share of the median week's rows is a stray."""
-STRAY_GAP = 4
-"""At the beginning it is a stray only when more weeks than this lie between it and the next one."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +42,9 @@ class FileReport:
     modified_ns: int
     rows: int
     bad_rows: int
+    """Rows that cannot be used; of these, refunds, guests and the like say nothing against the file."""
+    path: str = ""
+    """Path of the source when the file was read; empty in ledgers of earlier versions."""
 
     @property
     def stem(self) -> str:
@@ -84,7 +85,7 @@ class Intake:
             self._forget({source.name for source in project.sources})
             for source in project.sources:
                 try:
-                    self._update_source(source, root, report, on_file)
+                    self._update_source(source, root, report, project.quality, on_file)
                 except (CbmtError, duckdb.Error, OSError, UnicodeDecodeError) as error:
                     report.failed[source.name] = str(error).strip()
         return report
@@ -101,13 +102,21 @@ class Intake:
         source: SourceConfig,
         root: Path,
         report: IntakeReport,
+        quality: QualityConfig,
         on_file: Callable[[str, int, int], None] | None,
     ) -> None:
-        """Rows stay when their file has gone; a file that changed stands for its new content only."""
+        """Rows stay when their file has gone, unless the source has another path now; a file that changed stands for
+        its new content only."""
         before = self.ledger()
         kept = {e.file: e for e in before if e.source == source.name}
         changed: dict[str, tuple[Path, os.stat_result, str]] = {}
         files = files_of(source, root)
+        labels = {_label(file, root) for file in files}
+        kept = {
+            label: entry
+            for label, entry in kept.items()
+            if label in labels or entry.path in ("", source.path)
+        }
         for file in files:
             label, seen = _label(file, root), file.stat()
             if _unchanged(kept.get(label), source, seen):
@@ -129,41 +138,54 @@ class Intake:
                 continue
             if on_file:
                 on_file(label, len(files) - len(changed) + len(fresh), len(files))
-            fresh.append(self._read_file(source, file, seen, label, digest))
+            fresh.append(self._read_file(source, file, seen, label, digest, quality))
             known.add(fresh[-1].stem)
+        if fresh:
+            # Of a source, not of a file: one bad firm among the files of a folder must not stop the others.
+            with duck.connect() as con:
+                rows = parquet(self.path(entry) for entry in [*kept.values(), *fresh])
+                where = fresh[0].file if len(files) == 1 else source.path
+                refuse_unusable(con, rows, source.name, where, quality.max_unusable_share)
         after = [e for e in before if e.source != source.name] + [*kept.values(), *fresh]
         if set(after) != set(before):
             self._write_ledger(after)
         report.read += fresh
 
     def _read_file(
-        self, source: SourceConfig, file: Path, seen: os.stat_result, label: str, digest: str
+        self,
+        source: SourceConfig,
+        file: Path,
+        seen: os.stat_result,
+        label: str,
+        digest: str,
+        quality: QualityConfig,
     ) -> FileReport:
         stem = _stem(digest, source)
-        spill = self.folder / ".spill"
-        with duck.connect(spill) as con, atomic.replacing(self.folder / f"{stem}.parquet") as target:
-            _read_rows(con, source, file, label)
-            rows_sql = "FROM judged"
-            if rejected := rejected_lines(con):
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with (
+            tempfile.TemporaryDirectory(prefix=".reading-", dir=self.folder) as scratch,
+            duck.connect(self.folder / ".spill") as con,
+            atomic.replacing(self.folder / f"{stem}.parquet") as target,
+        ):
+            rows_sql = "SELECT * EXCLUDE (tail) FROM judged"
+            if read_rows(con, source, file, label, Path(scratch)):
                 firm = "NULL" if source.firm is None else literal(source.firm)
                 slug = "NULL" if source.firm is None else literal(Unit(source.firm).slug)
                 rows_sql = f"""
-                    SELECT judged.* REPLACE (judged.row + coalesce(shift, 0) AS row)
-                    FROM judged ASOF LEFT JOIN gap ON judged.row >= gap.row
-                    UNION ALL BY NAME SELECT {literal(source.name)} AS source, {literal(label)} AS file, row,
+                    {rows_sql} UNION ALL BY NAME
+                    SELECT {literal(source.name)} AS source, {literal(label)} AS file, row,
                         CAST({slug} AS VARCHAR) AS slug, CAST({firm} AS VARCHAR) AS firm,
-                        'unparseable line' AS reason, detail FROM rejected"""
+                        'unparseable line' AS reason, detail, detail AS problems FROM rejected"""
+            ((lines, unread),) = con.execute(
+                f"SELECT count(*), count(*) FILTER (reason = 'unparseable line') FROM ({rows_sql})"
+            ).fetchall()
+            if lines == unread:
+                refuse_unusable(con, f"({rows_sql})", source.name, str(file), quality.max_unusable_share)
             con.execute(
                 f"COPY (FROM ({rows_sql}) ORDER BY slug, row) TO {literal(str(target))} "
                 "(FORMAT parquet, COMPRESSION zstd)"
             )
             rows, bad = con.execute(f"SELECT count(*), count(reason) FROM {parquet([target])}").fetchall()[0]
-            if rejected == rows > 0:
-                ((first,),) = con.execute("SELECT detail FROM rejected ORDER BY row LIMIT 1").fetchall()
-                raise UnreadableSource(
-                    f"source {source.name!r}: no line of {file} can be read; the first: {first!r}. "
-                    "Are its delimiter and its encoding those of the source?"
-                )
             with atomic.replacing(self.folder / f"{stem}.index.parquet") as index:
                 con.execute(
                     f"COPY (SELECT slug, any_value(firm) AS firm, segment, CAST(ordered_at AS DATE) AS day, "
@@ -179,6 +201,7 @@ class Intake:
             modified_ns=seen.st_mtime_ns,
             rows=rows,
             bad_rows=bad,
+            path=source.path,
         )
 
     # -- reading ---------------------------------------------------------------------------------
@@ -283,14 +306,12 @@ class Intake:
                 f"FROM {self.index()} WHERE day IS NOT NULL GROUP BY week ORDER BY week"
             ).fetchall()
         if not weeks:
-            raise CbmtError("no row that was ingested has a readable time; see the quarantine for why")
-        counts = sorted(row[3] for row in weeks)
-        thin = THIN_WEEK * counts[len(counts) // 2]
-        first, *_, last = [k for k, row in enumerate(weeks) if row[3] >= thin] * 2
-        # A row dated 1970 must not stretch the study, but the slow first weeks of a young firm belong to it.
-        while first and (weeks[first][0] - weeks[first - 1][0]).days <= 7 * STRAY_GAP:
-            first -= 1
-        return weeks[first][1], weeks[last][2]
+            raise CbmtError(f"no row that was ingested has a readable time{self.unreadable_times()}")
+        return span_of(weeks)
+
+    def unreadable_times(self) -> str:
+        """How many rows have a time that cannot be read, in words; empty where there are none."""
+        return _unreadable_times_of(self, self.version)
 
 
 def _label(file: Path, root: Path) -> str:
@@ -345,18 +366,22 @@ def _stems_of_firms(intake: Intake, version: str) -> dict[str, frozenset[str]]:
         return {slug: frozenset(map(_stem_of, files)) for slug, files in rows.fetchall()}
 
 
-def _read_rows(con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path, label: str) -> None:
-    """Make the table `judged`. A CSV file that breaks the standard, say in its line ends, is read leniently."""
-    try:
-        try:
-            con.execute(f"CREATE TEMP TABLE judged AS {judged_rows(con, source, file, label)}")
-        except duckdb.InvalidInputException as error:
-            if "strict_mode" not in str(error):
-                raise
-            con.execute("DROP TABLE IF EXISTS _rejects; DROP TABLE IF EXISTS _reject_scans")
-            con.execute(f"CREATE TEMP TABLE judged AS {judged_rows(con, source, file, label, strict=False)}")
-    except duckdb.Error as error:
-        raise UnreadableSource(f"source {source.name!r}: {file} cannot be read: {error}") from error
+@lru_cache(maxsize=4)
+def _unreadable_times_of(intake: Intake, version: str) -> str:
+    if not version:
+        return ""
+    with duck.connect() as con:
+        total, unread, sample = con.execute(
+            f"SELECT count(*), count(*) FILTER (reason IN ('{UNPARSEABLE_TIME}', '{STRAY_DATE}', '{MISSING_TIME}')), "
+            f"min_by(detail, row) FILTER (reason IN ('{UNPARSEABLE_TIME}', '{STRAY_DATE}', '{MISSING_TIME}')) "
+            f"FROM {parquet(map(intake.path, intake.ledger()))}"
+        ).fetchall()[0]
+    if not unread:
+        return ""
+    return (
+        f". The time of {unread:,} of {total:,} ingested rows cannot be read, such as {sample}: state their format "
+        "with --time-format, or time_format of the source in cbmt.toml"
+    )
 
 
 def _digest(file: Path) -> str:

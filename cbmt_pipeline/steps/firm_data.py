@@ -46,6 +46,10 @@ def make(work: Work) -> Made:
         "rows_in": counts.rows_in,
         "rows_used": counts.rows_used,
         "rows_quarantined": counts.rows_quarantined,
+        "rows_without_customer": counts.guest_rows,
+        "refund_rows": counts.refund_rows,
+        "refunds": float(counts.refunds),
+        "refunds_unmatched": float(counts.refunds_unmatched),
     }
     found["cohort_week"] = {"cohort_layers": _layers(con, unit, counts.currency)}
     return Made(
@@ -79,7 +83,13 @@ STEP = Step(
     group="data",
     writes=tuple(TABLES[name] for name in DATA_TABLES),
     needs=("intake",),
-    code=("cbmt_core.cohorts", "cbmt_core.firm_tables", "cbmt_core.transactions.orders"),
+    version="2",
+    code=(
+        "cbmt_core.cohorts",
+        "cbmt_core.firm_tables",
+        "cbmt_core.transactions.orders",
+        "cbmt_core.transactions.refunds",
+    ),
     batch=50,
     kinds=frozenset({"duckdb", "parquet"}),
     settings=_settings,

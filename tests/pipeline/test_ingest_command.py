@@ -46,12 +46,12 @@ def test_a_firm_that_left_its_file_leaves_the_tables(tmp_path: Path) -> None:
 
 
 def test_a_source_that_cannot_be_read_is_not_added_and_may_be_tried_again(tmp_path: Path) -> None:
-    (tmp_path / "shop.csv").write_text(orders_csv("Shop").replace("customer", "user", 1))
+    (tmp_path / "shop.csv").write_text(orders_csv("Shop").replace("customer", "whom", 1))
     wrong = cbmt(tmp_path, "ingest", "shop.csv", *STATED, check=False)
     assert wrong.returncode == 1
     assert "no column for customer" in wrong.stderr
     assert not (tmp_path / "cbmt.toml").exists()
-    cbmt(tmp_path, "ingest", "shop.csv", *STATED, "--column", "customer=user")
+    cbmt(tmp_path, "ingest", "shop.csv", *STATED, "--column", "customer=whom")
     before = (tmp_path / "cbmt.toml").read_text()
     assert 'country = "GB"' in before
     assert cbmt(tmp_path, "ingest", "nowhere.csv", *STATED, check=False).returncode == 1
@@ -73,6 +73,7 @@ def test_what_a_csv_file_looks_like_can_be_stated(tmp_path: Path) -> None:
     dialect = ("--decimal-separator", ",", "--time-format", "%d.%m.%Y %H:%M", "--encoding", "latin1")
     told = cbmt(tmp_path, "ingest", "o.csv", *STATED, *dialect).stdout
     assert "2 rows, 1 cannot be used: unparseable amount 1" in told
+    assert "customer = 'customer'" in told
 
 
 def test_a_firm_gone_silent_is_told_and_made_all_the_same(tmp_path: Path) -> None:
@@ -131,3 +132,22 @@ def test_a_start_with_nothing_to_make_fails_the_runs_a_killed_one_left(tmp_path:
     assert len(instance.get_runs(started)) == 0
     assert "everything is up to date for seasonal_naive" in told
     assert len(instance.get_runs()) == before, "with nothing to do nothing is run"
+
+
+def test_a_file_that_is_mostly_unusable_leaves_nothing_behind_and_its_correction_is_taken(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "shop.csv").write_text(orders_csv("Shop"))
+    wrong = cbmt(tmp_path, "ingest", "shop.csv", *STATED, "--time-format", "%d/%m/%Y", check=False)
+    assert wrong.returncode == 1
+    assert "rows of shop.csv cannot be used (unparseable time" in wrong.stderr
+    assert "order_time: unparseable time 2016-01" in wrong.stderr
+    assert not (tmp_path / "cbmt.toml").exists()
+    assert "added source 'shop'" in cbmt(tmp_path, "ingest", "shop.csv", *STATED).stdout
+    other = cbmt(tmp_path, "ingest", "shop.csv", *STATED, "--order-grain", "day", check=False)
+    assert other.returncode == 1
+    assert "--replace" in other.stderr
+    cbmt(tmp_path, "ingest", "shop.csv", *STATED, "--order-grain", "day", "--replace")
+    assert 'order_grain = "day"' in cbmt(tmp_path, "sources", "show", "shop").stdout
+    cbmt(tmp_path, "sources", "remove", "shop")
+    assert "shop" not in cbmt(tmp_path, "sources").stdout

@@ -4,7 +4,7 @@ import pytest
 
 from cbmt_core.config import ProjectConfig
 from cbmt_core.errors import ConfigError
-from cbmt_pipeline.sources import add_source, country_of
+from cbmt_pipeline.sources import add_source, country_of, remove_source
 
 SOURCE = {"name": "shop", "path": "orders.csv", "currency": "GBP", "timezone": "Europe/London"}
 
@@ -65,3 +65,30 @@ def test_a_file_that_cannot_take_a_section_is_said_to_be_so(tmp_path):
     with pytest.raises(ConfigError, match="would not be valid TOML"):
         add_source(tmp_path, SOURCE, {})
     assert (tmp_path / "cbmt.toml").read_text() == inline
+
+
+def test_a_source_gives_way_to_another_of_its_name_where_told_so_and_comments_stay(tmp_path):
+    add_source(tmp_path, SOURCE, {})
+    add_source(tmp_path, {**SOURCE, "name": "second"}, {})
+    file = tmp_path / "cbmt.toml"
+    file.write_text(file.read_text() + "\n[quality]  # mine\nmin_customers = 3\n")
+    assert add_source(tmp_path, {**SOURCE, "currency": "EUR"}, {"customer": "who"}, replace=True)
+    config = ProjectConfig.load(file)
+    assert [(source.name, source.currency) for source in config.sources] == [
+        ("second", "GBP"),
+        ("shop", "EUR"),
+    ]
+    assert "# mine" in file.read_text()
+
+
+def test_a_source_is_removed_and_the_last_one_too(tmp_path):
+    add_source(tmp_path, SOURCE, {})
+    add_source(tmp_path, {**SOURCE, "name": "second", "leave_out": {"Order status": ["void"]}}, {})
+    with pytest.raises(ConfigError, match="no source called 'third'; it has shop, second"):
+        remove_source(tmp_path, "third")
+    remove_source(tmp_path, "shop")
+    (left,) = ProjectConfig.load(tmp_path / "cbmt.toml").sources
+    assert (left.name, left.leave_out) == ("second", {"Order status": ("void",)})
+    remove_source(tmp_path, "second")
+    assert ProjectConfig.load(tmp_path / "cbmt.toml").sources == ()
+    assert add_source(tmp_path, SOURCE, {})

@@ -27,8 +27,15 @@ class Shop:
         self.config(*(sources or [{}]))
         self.intake = Intake(root / "lake" / "intake")
 
-    def config(self, *sources: dict[str, Any]) -> None:
-        self.project = ProjectConfig.from_mapping({"sources": [{**SOURCE, **s} for s in sources]}, "test")
+    def config(self, *sources: dict[str, Any], max_unusable_share: float = 1) -> None:
+        """Sources of the project. Files are not refused for bad rows unless asked for: tests look at the rows."""
+        self.project = ProjectConfig.from_mapping(
+            {
+                "sources": [{**SOURCE, **s} for s in sources],
+                "quality": {"max_unusable_share": max_unusable_share},
+            },
+            "test",
+        )
 
     def put(self, name: str, text: str | bytes) -> Path:
         file = self.orders / name

@@ -69,20 +69,26 @@ def test_a_mapping_finds_columns_of_other_names(shop):
         ("F\x07,c1,2017-01-01,5", "bad firm name"),
         ("x" * 201 + ",c1,2017-01-01,5", "bad firm name"),
         ("F,,2017-01-01,5", "missing customer"),
-        ("F,c1,,5", "unparseable time"),
+        ("F,c1,,5", "missing time"),
         ("F,c1,yesterday,5", "unparseable time"),
         ("F,c1,2017-02-30,5", "unparseable time"),
         ("F,c1,infinity,5", "unparseable time"),
-        ("F,c1,20170-01-01,5", "unparseable time"),
+        ("F,c1,20170-01-01,5", "stray date"),
+        ("F,c1,17-01-01,5", "stray date"),
+        ("F,c1,1900-01-01,5", "stray date"),
+        ("F,c1,9999-12-31,5", "stray date"),
         ("F,c1,2017-01-01 10:00 PM,5", "unparseable time"),
         ("F,c1,2017-01-01,", "missing amount"),
         ("F,c1,2017-01-01,NaN", "missing amount"),
         ("F,c1,2017-01-01,inf", "infinite amount"),
         ("F,c1,2017-01-01,-Infinity", "infinite amount"),
-        ("F,c1,2017-01-01,£5", "unparseable amount"),
+        ("F,c1,2017-01-01,£5", None),
+        ("F,c1,2017-01-01,€5", "unparseable amount"),
+        ("F,c1,2017-01-01,1_000", "unparseable amount"),
+        (",,,", "blank row"),
+        ("Total,,,5", "totals row"),
         ("F,c1,2017-01-01,1e17", "unparseable amount"),
-        ("F,c1,2017-01-01,0", "non-positive amount"),
-        ("F,c1,2017-01-01,-3.5", "non-positive amount"),
+        ("F,c1,2017-01-01,5,", "unparseable line"),
         ("F,c1", "unparseable line"),
         ("F,c1,2017-01-01,5,6", "unparseable line"),
     ],
@@ -261,11 +267,12 @@ def test_bytes_of_another_encoding_spoil_their_line_only(shop):
     assert shop.reasons() == [None, "unparseable line", None]
 
 
-def test_lines_swallowed_by_an_open_quote_count_one_by_one(shop):
-    shop.put("o.csv", HEAD + GOOD * 50 + 'F,"c1,2017-01-01,5\n' + GOOD * 300)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_quote_that_is_never_closed_costs_its_own_line_only(shop, end):
+    shop.put("o.csv", (HEAD + GOOD * 50 + 'F,"c1,2017-01-01,5\n' + GOOD * 300).replace("\n", end))
     report = shop.update()
     assert report.failed == {}
-    assert shop.reasons() == [None] * 50 + ["unparseable line"] * 301
+    assert shop.reasons() == [None] * 50 + ["unparseable line"] + [None] * 300
     assert [row for (row,) in shop.rows("row")] == list(range(1, 352))
 
 
@@ -293,8 +300,10 @@ def test_bad_lines_of_an_only_firm_are_its_own(shop):
 
 def test_a_file_without_a_readable_line_fails_its_source(shop):
     shop.put("o.csv", HEAD.encode() + "Café,c,2017-01-01,5\n".encode("latin-1") * 3)
-    assert "no line of" in (why := shop.update().failed["shop"])
-    assert "its encoding" in why
+    shop.config({}, max_unusable_share=0.5)
+    assert "3 of the 3 rows of" in (why := shop.update().failed["shop"])
+    assert "encoding as stated" in why
+    assert "row 1: invalid unicode: Caf" in why
     shop.config({"encoding": "ISO-8859-1"})
     assert shop.update().failed == {}
     assert shop.rows("firm") == [("Café",)] * 3

@@ -1,0 +1,324 @@
+"""How a file looks: its encoding, delimiter and header, which column is which, and how times and amounts are written.
+
+Nothing is taken silently: every finding comes with a sentence that says what was found.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from cbmt_core import duck
+from cbmt_core.duck import identifier, literal, path_literal
+from cbmt_core.transactions.column_names import (
+    NOT_SALES,
+    STATUS,
+    SYNONYMS,
+    UNIT_PRICES,
+    plain_name,
+)
+from cbmt_core.transactions.csv_file import DELIMITERS
+from cbmt_core.transactions.csv_lines import byte_order_mark, decoded, lines_of, open_bytes
+from cbmt_core.transactions.detect_values import amounts_look, looks_like_amount, looks_like_time, times_look
+from cbmt_core.transactions.spreadsheet import SHEET_SUFFIXES, sheet_rows
+
+__all__ = ["Detected", "detect"]
+
+HEAD_LINES = 20_000
+SPREAD_LINES = 20_000
+"""Lines looked at: the first ones, and as many spread over the rest of the file."""
+
+
+@dataclass
+class Detected:
+    """Settings of a source that follow from its file, and what each rests on."""
+
+    settings: dict[str, Any] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    heading: list[str] = field(default_factory=list)
+    currency: str | None = None
+    """Currency that a column of the file names, where it names one only."""
+
+
+def detect(file: Path, stated: Mapping[str, Any], columns: Mapping[str, str], name: str) -> Detected:
+    """Find out what is not stated.
+
+    Args:
+        stated: settings of the source that the user gave.
+        columns: columns that the user gave.
+        name: name of the source, which is the firm's where no column names one.
+    """
+    found = Detected(columns=dict(columns))
+    lower = file.name.lower()
+    if lower.endswith((".parquet", ".duckdb", ".db")):
+        heading, rows = _table_sample(file, stated.get("table"))
+        in_text = False
+    else:
+        heading, rows = _text_sample(file, stated, found)
+        in_text = True
+    found.heading = heading
+    table = {title: [row[k] if k < len(row) else "" for row in rows] for k, title in enumerate(heading)}
+    _columns(found, table, stated, name)
+    if in_text or lower.endswith(".parquet"):
+        _values(found, table, stated)
+    return found
+
+
+# -- samples -------------------------------------------------------------------------------------
+
+
+def _table_sample(file: Path, table: str | None) -> tuple[list[str], list[list[str]]]:
+    with duck.connect() as con:
+        relation = f"read_parquet({path_literal(file)}, hive_partitioning = false)"
+        if table or not file.name.lower().endswith(".parquet"):
+            con.execute(f"ATTACH {literal(str(file))} AS _source (READ_ONLY)")
+            relation = "_source." + ".".join(identifier(part) for part in (table or "").split("."))
+        names = [
+            row[0] for row in con.execute(f"SELECT column_name FROM (DESCRIBE FROM {relation})").fetchall()
+        ]
+        rows = con.execute(
+            f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM {relation} LIMIT {HEAD_LINES}"
+        ).fetchall()
+    return names, [[cell or "" for cell in row] for row in rows]
+
+
+def _text_sample(file: Path, stated: Mapping[str, Any], found: Detected) -> tuple[list[str], list[list[str]]]:
+    if file.name.lower().endswith(SHEET_SUFFIXES):
+        rows = list(islice(sheet_rows("", file, stated.get("sheet")), HEAD_LINES))
+        line = stated.get("header_line") or _header(rows) + 1
+    else:
+        encoding = stated.get("encoding") or _encoding(file, found)
+        lines = list(islice(decoded("", file, lines_of(file, encoding)), HEAD_LINES))
+        lines += _spread(file, encoding)
+        delimiter = stated.get("delimiter") or _delimiter(lines)
+        if delimiter != "," and not stated.get("delimiter"):
+            found.settings["delimiter"] = delimiter
+            found.notes.append(f"columns are divided by {'tabs' if delimiter == chr(9) else delimiter!r}")
+        line = stated.get("header_line") or _header([_split(text, delimiter) for text in lines[:100]]) + 1
+        rows = [_split(text, delimiter) for text in lines[:line]] + list(_parsed(lines[line:], delimiter))
+    if line > 1 and not stated.get("header_line"):
+        found.settings["header_line"] = line
+        found.notes.append(f"line {line} names the columns; the {line - 1} before it are passed over")
+    heading = (
+        [cell.strip().lstrip("\ufeff") or f"column{k}" for k, cell in enumerate(rows[line - 1])]
+        if rows
+        else []
+    )
+    return heading, [row for row in rows[line:] if any(cell.strip() for cell in row)]
+
+
+def _encoding(file: Path, found: Detected) -> str:
+    with open_bytes(file) as raw:
+        start = raw.read(1 << 25)
+    encoding = byte_order_mark(start)
+    if encoding is None:
+        even, odd = start[0:4000:2].count(0), start[1:4000:2].count(0)
+        if max(even, odd) > len(start[:4000]) // 5:
+            encoding = "utf-16-le" if odd > even else "utf-16-be"
+    if encoding is None:
+        encoding = "utf-8"
+        try:
+            start[: start.rfind(b"\n") + 1 or None].decode("utf-8")
+        except UnicodeDecodeError:
+            undefined = any(byte in start for byte in (b"\x81", b"\x8d", b"\x8f", b"\x90", b"\x9d"))
+            encoding = "latin-1" if undefined else "cp1252"
+    elif encoding == "utf-8":
+        return encoding
+    if encoding != "utf-8":
+        found.settings["encoding"] = encoding
+        found.notes.append(f"the text is in {encoding}")
+    return encoding
+
+
+def _spread(file: Path, encoding: str) -> list[str]:
+    """Lines from all over a large file that is not compressed."""
+    size = file.stat().st_size
+    if file.name.lower().endswith(".gz") or encoding.startswith("utf-16") or size < 4_000_000:
+        return []
+    lines: list[str] = []
+    with file.open("rb") as handle:
+        for k in range(1, 21):
+            handle.seek(size * k // 21)
+            handle.readline()
+            lines += [line.decode(encoding, "replace") for line in islice(handle, SPREAD_LINES // 20)]
+    return lines
+
+
+def _split(line: str, delimiter: str) -> list[str]:
+    try:
+        return next(csv.reader([line], delimiter=delimiter), [])
+    except csv.Error:
+        return []
+
+
+def _parsed(lines: Sequence[str], delimiter: str) -> Iterator[list[str]]:
+    reader = csv.reader(iter(lines), delimiter=delimiter)
+    while True:
+        try:
+            yield next(reader)
+        except StopIteration:
+            return
+        except csv.Error:
+            continue
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """The one that gives most lines the same number of columns, more than one."""
+
+    def score(mark: str) -> tuple[float, int]:
+        widths = Counter(len(row) for row in _parsed(lines[:500], mark) if row)
+        width, count = max(widths.items(), key=lambda item: (item[0] > 1, item[1]), default=(1, 0))
+        return (count / max(1, sum(widths.values())) if width > 1 else 0.0, width)
+
+    return max(DELIMITERS, key=score)
+
+
+def _header(rows: Sequence[Sequence[str]]) -> int:
+    """Place of the row that names the columns: the first as wide as most, whose cells are words."""
+    widths = Counter(len(row) for row in rows if len(row) > 1)
+    width = widths.most_common(1)[0][0] if widths else 1
+    for place, row in enumerate(rows[:50]):
+        cells = [cell.strip() for cell in row]
+        filled = [cell for cell in cells if cell]
+        if (
+            len(row) >= width
+            and len(filled) * 10 >= 6 * width
+            and not any(looks_like_time(cell) or looks_like_amount(cell) for cell in filled)
+        ):
+            return place
+    return 0
+
+
+# -- columns -------------------------------------------------------------------------------------
+
+
+def _columns(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any], name: str) -> None:
+    taken = set(found.columns.values())
+    by_name: defaultdict[str, list[str]] = defaultdict(list)
+    for column in table:
+        by_name[plain_name(column)].append(column)
+
+    def pick(ours: str) -> str | None:
+        for synonym in SYNONYMS[ours]:
+            for column in by_name.get(synonym, []):
+                if column not in taken and _fits(ours, table[column]):
+                    return column
+        return None
+
+    for ours in SYNONYMS:
+        if ours in found.columns or (ours == "firm" and stated.get("firm")):
+            continue
+        title: str | None = pick(ours)
+        if ours == "quantity" and plain_name(found.columns.get("amount", "")) not in UNIT_PRICES:
+            continue
+        if ours == "firm" and title and not _constant(table, title, found.columns.get("order_id")):
+            title = None
+        if title:
+            found.columns[ours] = title
+            taken.add(title)
+    named = ", ".join(f"{ours} = {theirs!r}" for ours, theirs in found.columns.items())
+    found.notes.append(f"columns: {named or 'none recognised'}")
+    if "firm" not in found.columns and not stated.get("firm"):
+        found.settings["firm"] = name
+        found.notes.append(f"no column names a firm: all rows are of {name!r} (--firm)")
+    _statuses(found, table, stated)
+    _grain(found, table, stated)
+    if "currency" in found.columns:
+        codes = Counter(cell.strip().upper() for cell in table[found.columns["currency"]] if cell.strip())
+        if len(codes) == 1:
+            found.currency = next(iter(codes))
+        elif codes:
+            shares = ", ".join(f"{code} {count:,}" for code, count in codes.most_common(5))
+            found.notes.append(
+                f"rows are in several currencies ({shares}); only those of the source's are used"
+            )
+
+
+def _fits(ours: str, cells: Sequence[str]) -> bool:
+    filled = [cell.strip() for cell in cells if cell.strip()][:2000]
+    if not filled:
+        return ours in ("refunded", "parent_id")
+    if ours == "order_time":
+        return sum(map(looks_like_time, filled)) >= 0.7 * len(filled)
+    if ours in ("amount", "quantity", "refunded"):
+        return sum(map(looks_like_amount, filled)) >= 0.7 * len(filled)
+    if ours == "currency":
+        return all(re.fullmatch("[A-Za-z]{3}", cell) for cell in filled)
+    if ours == "customer":
+        return len(filled) * 2 >= min(len(cells), 2000) and not all(
+            re.fullmatch(r"-?\d+[.,]\d+", cell) for cell in filled
+        )
+    return True
+
+
+def _constant(table: dict[str, list[str]], title: str, order_id: str | None) -> bool:
+    """Whether a column has one value in every order: a product's brand has not."""
+    if not order_id:
+        return True
+    values: defaultdict[str, set[str]] = defaultdict(set)
+    for order, value in zip(table[order_id], table[title], strict=True):
+        if value.strip():
+            values[order].add(value.strip())
+    return all(len(seen) == 1 for seen in values.values())
+
+
+def _statuses(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:
+    if stated.get("leave_out"):
+        return
+    leave_out = {}
+    for title, cells in table.items():
+        if plain_name(title) in STATUS:
+            values = sorted({cell.strip() for cell in cells if cell.strip().lower() in NOT_SALES})
+            if values:
+                leave_out[title] = values
+    if leave_out:
+        found.settings["leave_out"] = leave_out
+        told = "; ".join(f"{title!r} is {' or '.join(values)}" for title, values in leave_out.items())
+        found.notes.append(f"left out as no sales: rows whose {told}")
+
+
+def _grain(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:
+    """Whether lines of one order repeat its total."""
+    columns = found.columns
+    if stated.get("amount_of") or not {"order_id", "amount"} <= columns.keys() or "quantity" in columns:
+        return
+    amounts: defaultdict[str, list[str]] = defaultdict(list)
+    for order, amount in zip(table[columns["order_id"]], table[columns["amount"]], strict=True):
+        if order.strip():
+            amounts[order.strip()].append(amount.strip())
+    several = [values for values in amounts.values() if len(values) > 1]
+    if not several:
+        return
+    same = [values for values in several if len({value for value in values if value}) == 1]
+    blanks = any("" in values for values in several)
+    if len(same) >= 0.95 * len(several) and (blanks or len(same) >= 3):
+        found.settings["amount_of"] = "order"
+        how = "leave the amount out but once" if blanks else "repeat the amount of the whole order"
+        found.notes.append(f"lines of one order {how}: it is counted once an order")
+    else:
+        found.notes.append("several lines of one order are added up")
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def _values(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:
+    columns = found.columns
+    if columns.get("amount") in table and not stated.get("decimal_separator"):
+        separator, notes = amounts_look(table[columns["amount"]])
+        found.notes += notes
+        if separator == ",":
+            found.settings["decimal_separator"] = ","
+    if columns.get("order_time") in table and not stated.get("time_format"):
+        american = str(stated.get("timezone") or "").startswith(("America", "US/"))
+        formats, notes = times_look(table[columns["order_time"]], month_first=american)
+        found.notes += notes
+        if formats and formats != ["iso"]:
+            found.settings["time_format"] = formats[0] if len(formats) == 1 else formats

@@ -1,0 +1,196 @@
+"""Rows mapped to our columns, parsed, and judged: SQL that says of every row whether it can be used, and why not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from cbmt_core.config import SourceConfig
+from cbmt_core.duck import literal
+from cbmt_core.names import MAX_SLUG, SEPARATOR, slug_sql
+from cbmt_core.transactions.amounts import amount_sql
+from cbmt_core.transactions.reasons import (
+    BLANK_ROW,
+    LEFT_OUT,
+    MISSING_CUSTOMER,
+    MISSING_TIME,
+    OTHER_CURRENCY,
+    STRAY_DATE,
+    TOTALS_ROW,
+    UNPARSEABLE_TIME,
+)
+from cbmt_core.transactions.times import FIRST_YEAR, LAST_YEAR, time_sql
+
+__all__ = ["judged_sql"]
+
+_TOTALS = (
+    r"^\W*((grand|sub|report|net)[ -]?)?(totals?|summe|gesamt(summe)?|suma|totale|totaux|totaal|sum)\W*$"
+)
+"""A cell that says its row adds up the others."""
+
+
+def judged_sql(
+    source: SourceConfig,
+    label: str,
+    relation: str,
+    row: str,
+    columns: Mapping[str, tuple[str, str]],
+    first_column: str,
+    tail: str = "0",
+) -> str:
+    """SQL for every row of `relation`, mapped, parsed, and with a `reason` where it cannot be used.
+
+    `problems` names every column of such a row that is wrong, not the first alone.
+
+    Args:
+        label: how the file is called in the tables.
+        row: SQL for the number of the row.
+        columns: our name of a column -> its SQL and its type. `leave_out_0`, ... are columns to leave rows out by.
+        first_column: SQL of the file's first column, where reports write "Total".
+        tail: SQL for how many of the row's last columns are empty.
+    """
+
+    def text(ours: str) -> str:
+        if ours not in columns:
+            return "CAST(NULL AS VARCHAR)"
+        if columns[ours][1] in ("FLOAT", "DOUBLE"):
+            # Identifiers with gaps often arrive as floating point: 17.0 is the 17 of another file.
+            return f"nullif(regexp_replace(CAST(f_{ours} AS VARCHAR), '\\.0$', ''), 'nan')"
+        return f"nullif(trim(CAST(f_{ours} AS VARCHAR)), '')"
+
+    def number(ours: str) -> str:
+        if columns[ours][1] == "VARCHAR":
+            return amount_sql(f"trim(f_{ours})", source.decimal_separator, source.currency)
+        return f"TRY_CAST(f_{ours} AS DECIMAL(18,4))"
+
+    picked = ", ".join(f"{sql} AS f_{ours}" for ours, (sql, _) in columns.items())
+    firm = literal(source.firm) if source.firm is not None else f"nfc_normalize({text('firm')})"
+    amount = number("amount")
+    if "quantity" in columns:
+        amount = f"TRY_CAST({amount} * {number('quantity')} AS DECIMAL(18,4))"
+    refunded = f"abs({number('refunded')})" if "refunded" in columns else "CAST(NULL AS DECIMAL(18,4))"
+    fields = ", ".join(f"'{ours}': f_{ours}" for ours in columns if not ours.startswith("leave_out"))
+    texts = ", ".join(f"CAST(f_{ours} AS VARCHAR)" for ours in columns)
+    conditions = [*_conditions(source, columns, texts)]
+    reason = "\n".join(f"WHEN {condition} THEN {literal(why)}" for _, condition, why in conditions)
+    problems = ", ".join(
+        f"CASE WHEN {condition} THEN {literal(f'{ours}: {why}' if ours else why)}"
+        + (f" || coalesce(' ' || nullif(CAST(f_{ours} AS VARCHAR), ''), '')" if ours in columns else "")
+        + " END"
+        for ours, condition, why in conditions
+    )
+    kept = "CASE WHEN reason IS NOT NULL THEN"
+    return f"""
+        WITH raw AS (SELECT {row} AS row, CAST({first_column} AS VARCHAR) AS first_cell, {tail} AS tail, {picked}
+            FROM {relation}),
+        mapped AS (
+            SELECT *, {firm} AS firm, nfc_normalize({text("segment")}) AS segment, {text("customer")} AS customer,
+                {text("order_id")} AS order_id, {text("parent_id")} AS parent_id, {text("industry")} AS industry,
+                {time_sql(source, "f_order_time", columns["order_time"][1])} AS read_time,
+                CASE WHEN isfinite(read_time) AND year(read_time) BETWEEN {FIRST_YEAR} AND {LAST_YEAR}
+                    THEN read_time END AS ordered_at,
+                {amount} AS amount, {refunded} AS refunded
+            FROM raw
+        ), judged AS (
+            SELECT *, {slug_sql("firm")} AS slug, {slug_sql("segment")} AS segment_slug, CASE
+                {reason}
+            END AS reason FROM mapped
+        )
+        SELECT {literal(source.name)} AS source, {literal(label)} AS file, row,
+            CASE WHEN reason IN ('missing firm', 'bad firm name', '{BLANK_ROW}', '{TOTALS_ROW}') AND
+                {"true" if source.firm is None else "false"} THEN NULL ELSE slug END AS slug,
+            firm, CASE WHEN reason IS DISTINCT FROM 'bad segment name' THEN segment END AS segment,
+            customer, order_id, parent_id, ordered_at, amount, refunded, industry, reason,
+            {kept} CAST({{{fields}}} AS VARCHAR) END AS detail, {kept} concat_ws('; ', {problems}) END AS problems,
+            tail
+        FROM judged"""
+
+
+def _conditions(
+    source: SourceConfig, columns: Mapping[str, tuple[str, str]], texts: str
+) -> list[tuple[str, str, str]]:
+    """(our column, SQL condition, reason), the first that holds being the row's reason."""
+    blank = f"amount IS NULL AND read_time IS NULL AND customer IS NULL AND trim(concat({texts})) = ''"
+    amount_text = "nullif(trim(CAST(f_amount AS VARCHAR)), '')"
+    may_lack_amount = (
+        "order_id IS NOT NULL AND" if source.amount_of == "order" and "order_id" in columns else ""
+    )
+    missing_amount = f"amount IS NULL AND ({amount_text} IS NULL OR isnan(TRY_CAST(f_amount AS DOUBLE)))"
+    if may_lack_amount:
+        missing_amount += " AND order_id IS NULL"
+    found = [
+        ("", blank, BLANK_ROW),
+        (
+            "",
+            f"amount IS NOT NULL AND read_time IS NULL AND len(list_filter([first_cell, {texts}], lambda c: "
+            f"regexp_matches(lower(trim(c)), {literal(_TOTALS)}))) > 0",
+            TOTALS_ROW,
+        ),
+    ]
+    for k, values in enumerate(source.leave_out.values()):
+        names = ", ".join(literal(value.strip().lower()) for value in values) or "NULL"
+        found.append(("", f"lower(trim(CAST(f_leave_out_{k} AS VARCHAR))) IN ({names})", LEFT_OUT))
+    if "currency" in columns:
+        found.append(
+            (
+                "currency",
+                f"upper(trim(CAST(f_currency AS VARCHAR))) NOT IN ('', '{source.currency}')",
+                OTHER_CURRENCY,
+            )
+        )
+    found += [
+        ("firm", "firm IS NULL", "missing firm"),
+        (
+            "firm",
+            f"regexp_matches(firm, '[[:cntrl:]]') OR length({slug_sql('firm')}) > {MAX_SLUG}",
+            "bad firm name",
+        ),
+    ]
+    if "order_id" in columns:
+        found.append(("order_id", "order_id IS NULL", "missing order id"))
+    if "segment" in columns:
+        found += [
+            ("segment", "segment IS NULL", "missing segment"),
+            (
+                "segment",
+                f"contains(segment, '{SEPARATOR}') OR regexp_matches(segment, '[[:cntrl:]]') OR "
+                f"length({slug_sql('firm')}) + 1 + length({slug_sql('segment')}) > {MAX_SLUG}",
+                "bad segment name",
+            ),
+        ]
+    found += [
+        ("amount", missing_amount, "missing amount"),
+        ("amount", "amount IS NULL AND isinf(TRY_CAST(f_amount AS DOUBLE))", "infinite amount"),
+    ]
+    if "quantity" in columns:
+        found += [
+            ("quantity", "nullif(trim(CAST(f_quantity AS VARCHAR)), '') IS NULL", "missing quantity"),
+            ("quantity", f"{_quantity(source, columns)} IS NULL", "unparseable quantity"),
+        ]
+    unread = f"amount IS NULL AND {amount_text} IS NOT NULL" if may_lack_amount else "amount IS NULL"
+    found.append(("amount", unread, "unparseable amount"))
+    if "refunded" in columns:
+        found.append(
+            (
+                "refunded",
+                "refunded IS NULL AND nullif(trim(CAST(f_refunded AS VARCHAR)), '') IS NOT NULL",
+                "unparseable refund",
+            )
+        )
+    return [
+        *found,
+        ("order_time", "nullif(trim(CAST(f_order_time AS VARCHAR)), '') IS NULL", MISSING_TIME),
+        (
+            "order_time",
+            "(read_time IS NULL OR NOT isfinite(read_time)) AND nullif(trim(CAST(f_order_time AS VARCHAR)), '') "
+            "IS NOT NULL",
+            UNPARSEABLE_TIME,
+        ),
+        ("order_time", "read_time IS NOT NULL AND isfinite(read_time) AND ordered_at IS NULL", STRAY_DATE),
+        ("customer", "customer IS NULL", MISSING_CUSTOMER),
+    ]
+
+
+def _quantity(source: SourceConfig, columns: Mapping[str, tuple[str, str]]) -> str:
+    if columns["quantity"][1] == "VARCHAR":
+        return amount_sql("trim(f_quantity)", source.decimal_separator, source.currency)
+    return "TRY_CAST(f_quantity AS DECIMAL(18,4))"

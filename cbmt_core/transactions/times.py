@@ -1,0 +1,57 @@
+"""Order times as SQL: local to the source, whatever their format."""
+
+from __future__ import annotations
+
+import re
+
+from cbmt_core.config import SourceConfig
+from cbmt_core.duck import literal
+
+__all__ = ["FIRST_YEAR", "LAST_YEAR", "is_time", "time_sql"]
+
+FIRST_YEAR, LAST_YEAR = 1980, 2100
+"""Years an order can be of; others are placeholders (1900, 9999) or misread (19 for 2019)."""
+_ZONE = r":\d{2}(\.\d+)?\s*[A-Za-z+-]"
+"""A time of day with something after it: an offset or the name of a zone."""
+_BAD_OFFSET = r"[+-](1[5-9]|[2-9]\d|\d{2}:?[6-9]\d|\d{3,}:)[\d:]*$"
+"""An offset of 15 hours or more, or with 60 minutes or more."""
+
+
+def is_time(kind: str) -> bool:
+    """Whether a column of this type holds dates or times."""
+    return kind == "DATE" or kind.startswith("TIMESTAMP")
+
+
+def time_sql(source: SourceConfig, column: str, kind: str) -> str:
+    """Local order time; a stated offset is honoured, a time without one is local already."""
+    zone = literal(source.timezone)
+    if kind.startswith("TIMESTAMP") and (kind.endswith("WITH TIME ZONE") or kind.startswith("TIMESTAMPTZ")):
+        return f"CAST({column} AS TIMESTAMPTZ) AT TIME ZONE {zone}"
+    if is_time(kind):
+        return f"CAST({column} AS TIMESTAMP)"
+    text = f"trim(CAST({column} AS VARCHAR))"
+    formats = source.time_format or "iso"
+    formats = (formats,) if isinstance(formats, str) else formats
+    read = [_read(text, pattern, zone) for pattern in formats]
+    return read[0] if len(read) == 1 else f"coalesce({', '.join(read)})"
+
+
+def _read(text: str, pattern: str, zone: str) -> str:
+    if pattern == "iso":
+        # DuckDB reads no offset after a space, and a TIMESTAMP cast would pass over whatever follows the time.
+        joined = f"regexp_replace(regexp_replace({text}, 'z$', 'Z'), '\\s+([+-])', '\\1')"
+        return (
+            f"CASE WHEN regexp_matches({text}, '{_ZONE}') THEN CASE WHEN NOT regexp_matches({text}, '{_BAD_OFFSET}') "
+            f"THEN TRY_CAST({joined} AS TIMESTAMPTZ) AT TIME ZONE {zone} END ELSE TRY_CAST({text} AS TIMESTAMP) END"
+        )
+    number = f"TRY_CAST({text} AS DOUBLE)"
+    if pattern in ("epoch", "epoch_ms"):
+        seconds = number if pattern == "epoch" else f"{number} / 1000"
+        inside = f"CASE WHEN {seconds} BETWEEN 0 AND 1e10 THEN {seconds} END"
+        return f"to_timestamp({inside}) AT TIME ZONE {zone}"
+    if pattern == "excel":
+        inside = f"CASE WHEN {number} BETWEEN 1 AND 100000 THEN {number} END"
+        return f"(TIMESTAMP '1899-12-30' + to_milliseconds(CAST(round({inside} * 86400) * 1000 AS BIGINT)))"
+    parsed = f"try_strptime({text}, {literal(pattern)})"
+    zoned = re.search("(?<!%)(%%)*%[zZ]", pattern)
+    return f"CAST({parsed} AS TIMESTAMPTZ) AT TIME ZONE {zone}" if zoned else parsed
