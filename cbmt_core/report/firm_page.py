@@ -193,12 +193,16 @@ def _quality(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
         ("Source rows", count(given)),
         ("Rows used", f"{count(firm['rows_used'])}{used}"),
         ("Rows set aside", count(firm["rows_quarantined"])),
-        ("Rows without a customer", count(firm["guest_rows"])),
-        ("Refunds taken off orders", f"{count(firm['refund_rows'])} rows ({money.short(float(firm['refunds']))})"),
         ("Orders before the first week shown", orders("washout")),
         ("Orders after the last whole week", orders("unfinished")),
         ("Customers acquired before the first week", count(firm["left_censored_customers"])),
     ]  # fmt: skip
+    if pd.notna(firm["guest_rows"]):  # Tables of an earlier version do not know.
+        refunds = f"{count(firm['refund_rows'])} rows ({money.short(float(firm['refunds']))})"
+        rows[3:3] = [
+            ("Rows without a customer", count(firm["guest_rows"])),
+            ("Refunds taken off orders", refunds),
+        ]
     if share is not None:
         rows.append(("Their share of sales", percent(100 * float(share))))
     return [*rows, ("Currency and time zone", f"{firm['currency']}, {firm['timezone']}")]

@@ -108,11 +108,11 @@ class CsvFile:
             return rows == 0
         mark = self.delimiter.encode()
         ends = [mark * level + end for level in range(1, len(trailing) + 1) for end in (b"\n", b"\r\n")]
-        counts, last = _counts(file, [b"\n", b"\r", b"\r\n", *ends])
+        counts, last = _counts(file, [b"\n", b"\r", b"\r\n", b"\0", *ends])
         lines, returns, both = counts[b"\n"], counts[b"\r"], counts[b"\r\n"]
         if lines + (not last.endswith(b"\n")) != rows + self.source.header_line or returns not in (0, lines):
             return False
-        if returns != both:
+        if returns != both or counts[b"\0"]:
             return False
         for level, expected in enumerate(trailing, start=1):
             found = (

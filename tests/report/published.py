@@ -98,7 +98,8 @@ def publish(
             70 AS washout_sales, 0 AS unfinished_orders, 0 AS unfinished_sales,
             coalesce(any_value(cohort_size) FILTER (left_censored), 0) AS left_censored_customers,
             sum(sales) FILTER (left_censored)::DOUBLE / sum(sales)::DOUBLE AS left_censored_share,
-            sum(orders)::BIGINT + 3 AS rows_in, sum(orders)::BIGINT AS rows_used, 3 AS rows_quarantined
+            sum(orders)::BIGINT + 3 AS rows_in, sum(orders)::BIGINT AS rows_used, 3 AS rows_quarantined,
+            3 AS rows_bad, 2 AS guest_rows, 1 AS refund_rows, 5.5 AS refunds, 0 AS refunds_unmatched
         FROM cohort_week GROUP BY firm""",
         {"first": names[0], "currency": currency},
     )
