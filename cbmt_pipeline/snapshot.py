@@ -43,8 +43,14 @@ class Snapshot:
 
     @cached_property
     def unfinished_origin(self) -> Origin | None:
-        """The live origin, while steps across firms have not been made for it."""
-        return next((at for at in self.project.origins("live") if not self._whole(at)), None)
+        """The live origin, while steps across firms have not been made for it and an earlier one can be shown."""
+        return next(
+            (at for at in self.project.origins("live") if not self._whole(at) and self._has_earlier(at)), None
+        )
+
+    def _has_earlier(self, origin: Origin) -> bool:
+        vintages = (self.project.lake.root / "manifest" / "live_forecasts").glob("origin=*")
+        return any(folder.name < f"origin={origin.week}" for folder in vintages)
 
     @cached_property
     def study_is_whole(self) -> bool:
