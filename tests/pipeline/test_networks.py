@@ -160,6 +160,7 @@ def test_a_network_that_breaks_is_recorded_and_tried_again(
     monkeypatch.setattr("cbmt_core.models.seasonal_naive.Broken", Broken, raising=False)
     monkeypatch.setitem(MODELS, "broken", ModelEntry("broken", "neural", "seasonal_naive:Broken"))
     assert train(trained, 1, models=["broken", "direct"]).success
+    assert trained.make(["accuracy"]).success  # the study is published as a whole
     unit = trained.units[1]
     rows = trained.query(f"SELECT model, reason FROM model_fit WHERE firm = '{unit.name}' ORDER BY model")
     assert rows == [("broken", "unexpected ZeroDivisionError: planted"), ("direct", None)]
