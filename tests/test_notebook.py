@@ -87,7 +87,7 @@ def test_rows_that_cannot_be_used_are_counted(orders: pd.DataFrame, panel: cbmt.
     ):
         found = cbmt.panel_from_orders(mixed, country="GB", name="Shop")
     assert found.digest == panel.digest
-    with pytest.raises(cbmt.CbmtError, match="3 of the 3 rows .* cannot be used"):
+    with pytest.raises(cbmt.CbmtError, match=r"3 of the 3 rows .* cannot be used"):
         cbmt.panel_from_orders(bad)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -172,6 +172,7 @@ def test_a_network_that_breaks_is_recorded_and_tried_again(
     monkeypatch.setattr("cbmt_core.models.seasonal_naive.Broken", SeasonalNaive)
     assert train(trained, 1, models=["broken", "direct"], only_missing=True).success
     assert trained.metadata("tuned_models", unit)["models"].value == 1
+    assert trained.make(["accuracy"]).success
     rows = trained.query(f"SELECT model, reason FROM model_fit WHERE firm = '{unit.name}' ORDER BY model")
     assert rows == [("broken", None), ("direct", None)]
     assert "broken" not in trained.missing("neural_forecasts", "smoke")[unit]
