@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := data/demo
 
-.PHONY: help install demo test fast-test lint bench docs ui browser servers clean
+.PHONY: help install demo test fast-test soak lint bench docs ui browser servers clean
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -33,6 +33,9 @@ test: $(READY) browser servers  ## every test
 
 fast-test: $(READY)  ## the tests that take seconds
 	@$(BIN)/python -m pytest -n auto --dist loadgroup -m 'not slow'
+
+soak: $(READY)  ## the long trials of docs/reliability.md: kills, full disks, load; an hour or more
+	@$(BIN)/python -m pytest -n0 -s -m soak
 
 lint: $(READY)  ## style and types
 	@$(BIN)/ruff check .
