@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from rich.table import Table
 
 from cbmt_core import atomic
 from cbmt_core.config import ColumnMap, ProjectConfig, SourceConfig
-from cbmt_core.errors import CbmtError, ConfigError
+from cbmt_core.errors import CbmtError, ConfigError, UnreadableSource
 from cbmt_core.transactions.amounts import NO_CURRENCY
 from cbmt_core.transactions.detect import Detected, detect
 from cbmt_core.transactions.preview import Preview, preview
 from cbmt_core.transactions.reader import files_of
+from cbmt_core.transactions.reasons import MISSING_CUSTOMER
 from cbmt_pipeline.cli_run import read_new_files
 from cbmt_pipeline.progress import console
 from cbmt_pipeline.project import CONFIG_FILE, Project
@@ -27,6 +29,7 @@ __all__ = ["ingest", "sources"]
 
 NO_ZONE = "UTC"
 """What a preview reads with when nothing is stated."""
+REQUIRED = ("customer", "order_time", "amount")
 OPTIONS = {
     "firm": "--firm", "table": "--table", "order_grain": "--order-grain", "delimiter": "--delimiter",
     "decimal_separator": "--decimal-separator", "time_format": "--time-format", "encoding": "--encoding",
@@ -135,6 +138,15 @@ def _detected(
     file = files_of(source, project.root)[0]
     found = detect(file, stated, given, name)
     found.columns = {ours: theirs for ours, theirs in found.columns.items() if theirs}
+    folders = {part.split("=", 1)[0] for part in file.parent.parts if "=" in part}
+    named = folders | set(found.heading)
+    missing = [ours for ours in REQUIRED if ours not in found.columns and ours not in named]
+    if missing:
+        there = ", ".join(map(repr, found.heading[:50])) + (", ..." if len(found.heading) > 50 else "")
+        raise UnreadableSource(
+            f"source {name!r}: no column for {' and '.join(missing)} was recognised in {path}; it has {there}. "
+            f"Say which: {' '.join(f'--column {ours}=THEIRS' for ours in missing)}"
+        )
     return found
 
 
@@ -194,14 +206,26 @@ def _show(project: Project, written: dict[str, Any], found: Detected) -> None:
     ).sources[0]
     seen = preview(source, project.root)
     _show_rows(seen)
-    sales = "" if seen.sales is None else f", {seen.orders:,} orders of {seen.sales:,.2f} {source.currency}"
+    unit = "" if currency == NO_CURRENCY else f" {currency}"
+    sales = "" if seen.sales is None else f", {seen.orders:,} orders of {seen.sales:,.2f}{unit}"
     console.print(
-        f"{seen.used:,} of {seen.rows:,} rows would be used: {seen.firms:,} firms, {seen.customers:,} customers"
-        f"{sales}, "
-        f"{seen.weeks:,} weeks ({seen.first} to {seen.last}); 26 weeks give a forecast, 85 a study",
+        f"{seen.used:,} of {seen.rows:,} rows would be used: {_counted(seen.firms, 'firm')}, "
+        f"{_counted(seen.customers, 'customer')}{sales}, "
+        f"{_counted(seen.weeks, 'week')} ({seen.first} to {seen.last}); 26 weeks give a forecast, 85 a study",
         markup=False,
     )
+    if seen.refund_rows:
+        console.print(
+            f"{_counted(seen.refund_rows, 'refund')}: {seen.refunds:,.2f}{unit} taken off the orders", markup=False
+        )
+    if guests := seen.reasons.get(MISSING_CUSTOMER):
+        console.print(
+            f"{_counted(guests, 'row')} without a customer, of {seen.guest_sales:,.2f}{unit}: in no cohort",
+            markup=False,
+        )
     console.print("\nthe command:", style="bold")
+    if "currency" not in written or "timezone" not in written:
+        console.print("(put your currency and time zone in the place of ???)")
     console.print(_command(source, written, found), markup=False, soft_wrap=True)
     console.print("\nwhat it writes to cbmt.toml:", style="bold")
     section = {**values, "currency": written.get("currency") or found.currency or "???",
@@ -209,10 +233,15 @@ def _show(project: Project, written: dict[str, Any], found: Detected) -> None:
     console.print(section_text(section, found.columns), markup=False, soft_wrap=True)
 
 
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _show_rows(seen: Preview) -> None:
     table = Table("row", "firm", "customer", "order id", "time", "amount", box=None, pad_edge=False)
     for row in seen.parsed:
-        table.add_row(*("" if cell is None else str(cell).replace("[", "\\[") for cell in row))
+        cells = [f"{cell:.2f}" if isinstance(cell, Decimal) else str(cell or "") for cell in row]
+        table.add_row(*(cell.replace("[", "\\[") for cell in cells))
     console.print(table)
     if seen.failing:
         counts = ", ".join(f"{reason} {count:,}" for reason, count in seen.reasons.items())

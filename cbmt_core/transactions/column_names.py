@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["NOT_SALES", "STATUS", "SYNONYMS", "UNIT_PRICES", "plain_name"]
+__all__ = ["HINTS", "NOT_SALES", "STATUS", "SYNONYMS", "UNIT_PRICES", "plain_name"]
 
 
 def plain_name(name: str) -> str:
@@ -31,7 +31,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "cardfingerprint", "cardid",
     ),
     "order_time": (
-        "ordertime", "createdat", "ordercreatedat", "orderdate", "orderdatetime", "dateordered", "purchasedate",
+        "ordertime", "orderts", "ordertimestamp", "createdat", "ordercreatedat", "orderdate", "orderdatetime", "dateordered", "purchasedate",
         "purchasedon", "invoicedate", "datecreated", "createddate", "created", "createdutc", "createddateutc",
         "transactiondate", "saledate", "datepaid", "paidat", "completedat", "audat", "erdat", "fkdat", "documentdate",
         "billingdate", "postingdate", "bestelldatum", "rechnungsdatum", "belegdatum", "datum", "fecha",
@@ -56,6 +56,12 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     ),
     "currency": ("currency", "currencycode", "ordercurrency", "waerk", "waers", "wahrung", "devise", "moneda"),
 }  # fmt: skip
+HINTS: dict[str, tuple[str, ...]] = {
+    "customer": ("cust", "client", "kund", "email", "buyer", "shopper", "member", "user"),
+    "order_time": ("order", "purchas", "invoice", "sale", "creat", "place", "date"),
+    "amount": ("total", "amount", "net", "sales", "revenue", "value", "paid", "betrag"),
+}
+"""Parts of names that tell between columns whose content fits, where no name above is found."""
 UNIT_PRICES = frozenset({"itemprice", "lineitemprice", "itemcost", "unitprice", "price", "preis"})
 """Amounts of one unit, to be multiplied by a quantity."""
 STATUS = frozenset(

@@ -17,6 +17,7 @@ from typing import Any
 from cbmt_core import duck
 from cbmt_core.duck import identifier, literal, path_literal
 from cbmt_core.transactions.column_names import (
+    HINTS,
     NOT_SALES,
     STATUS,
     SYNONYMS,
@@ -105,7 +106,8 @@ def _text_sample(file: Path, stated: Mapping[str, Any], found: Detected) -> tupl
         rows = [_split(text, delimiter) for text in lines[:line]] + list(_parsed(lines[line:], delimiter))
     if line > 1 and not stated.get("header_line"):
         found.settings["header_line"] = line
-        found.notes.append(f"line {line} names the columns; the {line - 1} before it are passed over")
+        before = "the line before it is" if line == 2 else f"the {line - 1} before it are"
+        found.notes.append(f"line {line} names the columns; {before} passed over")
     heading = (
         [cell.strip().lstrip("\ufeff") or f"column{k}" for k, cell in enumerate(rows[line - 1])]
         if rows
@@ -223,6 +225,13 @@ def _columns(found: Detected, table: dict[str, list[str]], stated: Mapping[str, 
         if title:
             found.columns[ours] = title
             taken.add(title)
+    for ours in HINTS:
+        if ours not in found.columns and (title := _by_content(ours, table, taken)):
+            found.columns[ours] = title
+            taken.add(title)
+            found.notes.append(
+                f"{ours} is taken to be {title!r}, by its content (--column {ours}=... states another)"
+            )
     named = ", ".join(f"{ours} = {theirs!r}" for ours, theirs in found.columns.items())
     found.notes.append(f"columns: {named or 'none recognised'}")
     if "firm" not in found.columns and not stated.get("firm"):
@@ -256,6 +265,30 @@ def _fits(ours: str, cells: Sequence[str]) -> bool:
             re.fullmatch(r"-?\d+[.,]\d+", cell) for cell in filled
         )
     return True
+
+
+def _by_content(ours: str, table: Mapping[str, Sequence[str]], taken: set[str]) -> str | None:
+    """The only column whose cells can be what is sought, or the only one of them whose name hints at it.
+
+    A customer is told from other texts by its name alone, so without a hint there is none.
+    """
+    able = [title for title in table if title not in taken and _clearly(ours, table[title])]
+    hinted = [title for title in able if any(hint in plain_name(title) for hint in HINTS[ours])]
+    if len(able) == 1 and ours != "customer":
+        return able[0]
+    return hinted[0] if len(hinted) == 1 else None
+
+
+def _clearly(ours: str, cells: Sequence[str]) -> bool:
+    """Whether cells are dates written as such, or amounts with decimals: a bare number may be anything."""
+    filled = [cell.strip() for cell in cells if cell.strip()][:2000]
+    if ours == "order_time":
+        written = sum(not re.fullmatch(r"[\d.,]+", cell) and looks_like_time(cell) for cell in filled)
+        return bool(filled) and written >= 0.9 * len(filled)
+    if ours == "amount":
+        decimals = sum(bool(re.search(r"\d[.,]\d{1,2}\D*$", cell)) for cell in filled)
+        return _fits(ours, cells) and 2 * decimals >= len(filled)
+    return _fits(ours, cells)
 
 
 def _constant(table: dict[str, list[str]], title: str, order_id: str | None) -> bool:

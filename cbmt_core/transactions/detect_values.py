@@ -123,7 +123,7 @@ def times_look(cells: Sequence[str], *, month_first: bool) -> tuple[list[str], l
                 )
         if chosen not in formats:
             formats.append(chosen)
-            if chosen != "iso":
+            if chosen != "iso" or len(shapes) > 1:
                 notes.append(
                     f"times such as {samples[shape]!r} are read as {chosen} ({count:,} in the sample)"
                 )

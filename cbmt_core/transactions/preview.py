@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
@@ -15,6 +16,7 @@ from cbmt_core.errors import CbmtError, UnreadableSource
 from cbmt_core.timeline import Timeline, week_of
 from cbmt_core.transactions.intake import Intake
 from cbmt_core.transactions.orders import make_orders
+from cbmt_core.transactions.reasons import MISSING_CUSTOMER
 
 __all__ = ["Preview", "preview"]
 
@@ -30,6 +32,7 @@ class Preview:
     rows: int = 0
     used: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
+    """Why rows would not be part of an order, and how many."""
     parsed: list[tuple[object, ...]] = field(default_factory=list)
     """(row, firm, customer, order id, time, amount) of the first rows."""
     failing: list[tuple[int, str]] = field(default_factory=list)
@@ -38,6 +41,11 @@ class Preview:
     customers: int = 0
     orders: int | None = None
     sales: Decimal | None = None
+    refund_rows: int = 0
+    refunds: Decimal = Decimal(0)
+    """Money given back that is taken off orders."""
+    guest_sales: Decimal = Decimal(0)
+    """Amounts of rows without a customer."""
     first: date | None = None
     last: date | None = None
     weeks: int = 0
@@ -64,14 +72,36 @@ def preview(source: SourceConfig, root: Path) -> Preview:
             first_week = week_of(found.first)
             timeline = Timeline(first_week, first_week, 0, found.last)
             found.orders, found.sales, found.used = 0, Decimal(0), 0
+            reasons = _of_no_firm(intake)
             for unit in units:
                 with duck.connect() as con:
                     counts = make_orders(con, unit, intake, {source.name: source}, timeline)
                     found.orders += counts.orders
                     found.used += counts.rows_used
+                    found.refund_rows += counts.refund_rows
+                    found.refunds += counts.refunds
                     ((sales,),) = con.execute("SELECT coalesce(sum(amount), 0) FROM transactions").fetchall()
                     found.sales += sales
+                    for reason, rows, amount in con.execute(
+                        "SELECT reason, count(*), coalesce(sum(amount), 0) FROM quarantine GROUP BY reason"
+                    ).fetchall():
+                        reasons[reason] += rows
+                        found.guest_sales += amount if reason == MISSING_CUSTOMER else 0
+            found.reasons = dict(reasons.most_common())
     return found
+
+
+def _of_no_firm(intake: Intake) -> Counter[str]:
+    """Reasons of rows that cannot be any firm's, and how often each stands there."""
+    with duck.connect() as con:
+        return Counter(
+            dict(
+                con.execute(
+                    f"SELECT reason, count(*) FROM {parquet(map(intake.path, intake.ledger()))} "
+                    "WHERE slug IS NULL AND reason IS NOT NULL GROUP BY reason"
+                ).fetchall()
+            )
+        )
 
 
 def _rows(intake: Intake) -> Preview:

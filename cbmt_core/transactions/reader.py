@@ -182,7 +182,7 @@ def _mapped(
         there = ", ".join(map(repr, list(columns)[:50])) + (", ..." if len(columns) > 50 else "")
         raise UnreadableSource(
             f"source {source.name!r}: {file} has no column for {', '.join(missing)}; it has {there}. "
-            "Say in [sources.columns] which column is which"
+            "Say which column is which: `--column OURS=THEIRS` of `cbmt ingest`, or [sources.columns] in cbmt.toml"
         )
     for ours in ("amount", "quantity", "refunded"):
         if ours in found and found[ours][1] != "VARCHAR" and not is_number(found[ours][1]):

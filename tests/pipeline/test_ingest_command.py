@@ -50,6 +50,7 @@ def test_a_source_that_cannot_be_read_is_not_added_and_may_be_tried_again(tmp_pa
     wrong = cbmt(tmp_path, "ingest", "shop.csv", *STATED, check=False)
     assert wrong.returncode == 1
     assert "no column for customer" in wrong.stderr
+    assert "--column customer=" in wrong.stderr
     assert not (tmp_path / "cbmt.toml").exists()
     cbmt(tmp_path, "ingest", "shop.csv", *STATED, "--column", "customer=whom")
     before = (tmp_path / "cbmt.toml").read_text()
