@@ -3,18 +3,34 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
+import re
+import shutil
+import socket
 import time
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from glob import escape
 from pathlib import Path
 
-__all__ = ["fsync", "only_one", "replacing", "sweep", "temporary_name", "write_text"]
+__all__ = [
+    "fsync",
+    "lives",
+    "only_one",
+    "replacing",
+    "sweep",
+    "sweep_below",
+    "temporary_folder",
+    "temporary_name",
+    "write_text",
+]
 
 ABANDONED = 24 * 3600
-"""Seconds after which a temporary file belongs to no living writer."""
+"""Seconds after which a temporary file belongs to no living writer, whoever that was."""
+_WRITER = re.compile(r"\.([0-9a-f]{6})-(\d+)-[0-9a-f]+\.tmp")
+"""Machine and process in a temporary name."""
 
 
 @contextmanager
@@ -31,13 +47,41 @@ def replacing(target: Path) -> Iterator[Path]:
         os.replace(temporary, target)
         fsync(target.parent)
     finally:
-        temporary.unlink(missing_ok=True)
+        # A database has a log beside it.
+        for path in target.parent.glob(f"{escape(temporary.name)}*"):
+            path.unlink(missing_ok=True)
         sweep(target)
 
 
 def temporary_name(target: Path) -> Path:
-    """A name beside `target` for its content until it is complete."""
-    return target.with_name(f".{target.name}.{uuid.uuid4().hex}.tmp")
+    """A name beside `target` for its content until it is complete. It says which process writes it."""
+    return target.with_name(f".{target.name}.{_machine()}-{os.getpid()}-{uuid.uuid4().hex[:10]}.tmp")
+
+
+@contextmanager
+def temporary_folder(parent: Path, name: str) -> Iterator[Path]:
+    """A folder below `parent` that is removed at the end; if this process is killed, by `sweep_below`."""
+    folder = temporary_name(parent / name)
+    folder.mkdir(parents=True)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _machine() -> str:
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:6]
+
+
+def lives(process: int) -> bool:
+    """Whether a process of this machine is there."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def fsync(path: Path) -> None:
@@ -52,17 +96,48 @@ def fsync(path: Path) -> None:
 def sweep(target: Path) -> None:
     """Remove what killed writers of `target` left behind."""
     for path in target.parent.glob(f".{escape(target.name)}.*.tmp*"):
-        with suppress(FileNotFoundError):
-            if time.time() - path.stat().st_mtime > ABANDONED:
-                path.unlink()
+        _remove_abandoned(path)
+
+
+def sweep_below(folder: Path) -> list[Path]:
+    """Remove what killed writers left behind anywhere below `folder`, and say what that was."""
+    removed = []
+    for place, folders, files in os.walk(folder):
+        temporary = [n for n in [*folders, *files] if n.startswith(".") and ".tmp" in n]
+        removed += [path for name in temporary if _remove_abandoned(path := Path(place, name))]
+        folders[:] = [name for name in folders if not name.startswith(".")]
+    return removed
+
+
+def _remove_abandoned(path: Path) -> bool:
+    """Remove a temporary file or folder whose writer is gone; whether it was removed."""
+    written_by = _WRITER.search(path.name)
+    try:
+        if written_by and written_by[1] == _machine():
+            gone = not lives(int(written_by[2]))
+        else:
+            gone = time.time() - path.stat().st_mtime > ABANDONED
+        if not gone:
+            return False
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+    except (FileNotFoundError, PermissionError):
+        return False  # Another process was quicker, or it is another user's.
+    return True
 
 
 @contextmanager
-def only_one(lock: Path) -> Iterator[None]:
-    """Wait until no other process is inside. The lock dies with its holder."""
+def only_one(lock: Path, *, or_shared: bool = False) -> Iterator[None]:
+    """Wait until no other process is inside. The lock dies with its holder.
+
+    Args:
+        or_shared: others that asked for the same may be inside too.
+    """
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_SH if or_shared else fcntl.LOCK_EX)
         yield
 
 

@@ -9,14 +9,17 @@ from pathlib import Path
 
 import duckdb
 
+from cbmt_core import atomic
+
 __all__ = ["connect", "identifier", "literal", "parquet", "path_literal"]
 
 
 def connect(
     spill: Path | None = None, *, memory: str = "4GB", threads: int | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """An in-memory database that spills into `spill` beyond `memory`.
+    """An in-memory database that spills into a folder of its own beside `spill` beyond `memory`.
 
+    What a killed process leaves there is found by the folder's name and removed.
     Row order is kept, and no progress bar is shown: progress is told per firm and per file.
     """
     con = duckdb.connect()
@@ -28,7 +31,7 @@ def connect(
     if threads:
         con.execute(f"SET threads = {int(threads)}")
     if spill:
-        con.execute(f"SET temp_directory = {literal(str(spill))}")
+        con.execute(f"SET temp_directory = {literal(str(atomic.temporary_name(spill)))}")
     return con
 
 

@@ -265,7 +265,7 @@ def _shown(step: Step, outcome: Outcome, asset: str) -> dict[str, Any]:
     """What the UI shows of a materialisation."""
     own = outcome.metadata.get(asset, {}) if step.assets else outcome.metadata
     metadata = {name: _value(value) for name, value in own.items()}
-    if step.assets:
+    if step.assets and outcome.rows:
         return {"dagster/row_count": outcome.rows.get(asset, 0), **metadata}
     return {**rows_metadata(dict(outcome.rows)), **metadata} if outcome.rows else metadata
 

@@ -1,4 +1,7 @@
-"""Who works on a project: one `cbmt run` and one `cbmt ui` at a time, each of which says since when."""
+"""Who works on a project: one `cbmt run` and one `cbmt ui` at a time, and one process at a time on each task.
+
+Locks are the kernel's and die with their holders, also when those are killed. The file of a lock says who has it.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,16 @@ import fcntl
 import json
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from cbmt_core import atomic
 from cbmt_core.errors import CbmtError
 from cbmt_pipeline.project import Project
 
-__all__ = ["hold", "holder", "holding"]
+__all__ = ["hold", "holder", "holding", "holding_task"]
 
 
 def _path(project: Project, command: str) -> Path:
@@ -24,7 +28,7 @@ def _path(project: Project, command: str) -> Path:
 def hold(project: Project, command: str) -> int:
     """Take the project for a command until this process ends; the file descriptor that holds it.
 
-    The lock is the kernel's and dies with its holder, also when that is killed. Raises where another one has it.
+    Raises where another one has it. Where the last one was killed, what it left behind is removed.
     """
     path = _path(project, command)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,13 +40,12 @@ def hold(project: Project, command: str) -> int:
         raise CbmtError(
             f"another `cbmt {command}` works on {project.root}: {holder(project, command)}; wait for it, or stop it"
         ) from None
-    me = {
-        "host": socket.gethostname(),
-        "process": os.getpid(),
-        "since": datetime.now().astimezone().isoformat(timespec="seconds"),
-    }
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps(me).encode(), 0)
+    killed = bool(os.pread(descriptor, 1, 0))
+    _sign(descriptor)
+    if killed:
+        atomic.sweep_below(project.data)
+        for lock in project.task_locks.glob("*"):
+            _remove_if_free(lock)
     return descriptor
 
 
@@ -52,6 +55,81 @@ def holding(project: Project, command: str) -> Iterator[None]:
     descriptor = hold(project, command)
     try:
         yield
+    finally:
+        os.ftruncate(descriptor, 0)
+        os.close(descriptor)
+
+
+@contextmanager
+def holding_task(project: Project, key: str, on_wait: Callable[[str], None]) -> Iterator[bool]:
+    """Hold one task while inside; yields whether another process had it first.
+
+    Args:
+        key: a name for the task that can be a file's.
+        on_wait: is told who has the task, if another process does.
+    """
+    path = project.task_locks / key
+    path.parent.mkdir(parents=True, exist_ok=True)
+    waited = False
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if not waited:
+                on_wait(f"waiting for {_who(descriptor)}, which makes the same")
+            waited = True
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if _is_at(descriptor, path):
+            break
+        os.close(descriptor)  # Its holder was done and removed it.
+    try:
+        _sign(descriptor)
+        yield waited
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _sign(descriptor: int) -> None:
+    """Write into a lock's file who has it."""
+    me = {
+        "host": socket.gethostname(),
+        "process": os.getpid(),
+        "since": datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, json.dumps(me).encode(), 0)
+
+
+def _who(descriptor: int) -> str:
+    try:
+        who = json.loads(os.pread(descriptor, 4096, 0))
+    except json.JSONDecodeError:
+        return "a process that has just begun"
+    return f"process {who['process']} on {who['host']}, since {who['since']}"
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether an open file is the one that has this path now."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _remove_if_free(lock: Path) -> None:
+    """Remove the file of a lock that nobody has."""
+    try:
+        descriptor = os.open(lock, os.O_RDWR)
+    except FileNotFoundError:
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        pass
+    else:
+        lock.unlink(missing_ok=True)
     finally:
         os.close(descriptor)
 
@@ -66,11 +144,7 @@ def holder(project: Project, command: str) -> str:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        try:
-            who = json.loads(os.pread(descriptor, 4096, 0))
-        except json.JSONDecodeError:
-            return "a process that has just begun"
-        return f"process {who['process']} on {who['host']}, since {who['since']}"
+        return _who(descriptor)
     finally:
         os.close(descriptor)
     return ""

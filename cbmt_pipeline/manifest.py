@@ -13,7 +13,7 @@ from pathlib import Path
 from cbmt_core import atomic
 from cbmt_core.names import Unit
 
-__all__ = ["Manifest", "Manifests", "commit", "digest_of"]
+__all__ = ["Manifest", "Manifests", "commit", "digest_of", "sync"]
 
 PANEL = "panel"
 """File name of a manifest that concerns all firms together."""
@@ -108,12 +108,18 @@ class Manifests:
                 path.unlink(missing_ok=True)
 
 
+def sync(paths: Iterable[Path]) -> None:
+    """Wait until files are on the disk."""
+    for path in paths:
+        atomic.fsync(path)
+
+
 def commit(data: Path, staged: Mapping[Path, Path], gone: Iterable[Path] = ()) -> dict[str, str]:
     """Put files that were written under temporary names in their places.
 
     Args:
         data: the folder that the returned paths are relative to.
-        staged: final path -> temporary path.
+        staged: final path -> temporary path, whose content is on the disk (see `sync`).
         gone: files to remove before.
 
     Returns:
@@ -123,7 +129,6 @@ def commit(data: Path, staged: Mapping[Path, Path], gone: Iterable[Path] = ()) -
     digests = {}
     for target, temporary in staged.items():
         digests[str(target.relative_to(data))] = _file_digest(temporary)
-        atomic.fsync(temporary)
     for path in gone:
         path.unlink(missing_ok=True)
     for target, temporary in staged.items():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
@@ -73,6 +74,19 @@ class Project:
     @property
     def spill(self) -> Path:
         return self.data / "spill"
+
+    @property
+    def task_locks(self) -> Path:
+        """A file for each task that a process is at work on."""
+        return self.data / "lake" / "lock"
+
+    def committing(self) -> AbstractContextManager[None]:
+        """While outputs are put in their places: several processes may, but not while the lake is published."""
+        return atomic.only_one(self.data / "lake" / ".commit.lock", or_shared=True)
+
+    def reading_whole(self) -> AbstractContextManager[None]:
+        """While the lake is published: nobody puts outputs in their places."""
+        return atomic.only_one(self.data / "lake" / ".commit.lock")
 
     def with_profile(self, profile: str) -> Project:
         """The project with another budget for its networks than `cbmt.toml` states."""

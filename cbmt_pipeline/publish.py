@@ -35,7 +35,11 @@ T = TypeVar("T")
 def publish(project: Project, plan: Plan) -> dict[str, int]:
     """Build and publish the warehouse; return the number of rows of each table."""
     rows: dict[str, int] = {}
-    with atomic.replacing(project.warehouse) as target, duck.connect(project.spill) as con:
+    with (
+        atomic.replacing(project.warehouse) as target,
+        duck.connect(project.spill) as con,
+        project.reading_whole(),
+    ):
         con.execute(f"ATTACH {literal(str(target))} AS w (STORAGE_VERSION {literal(READABLE_SINCE)}); USE w")
         for schema in SCHEMAS:
             con.execute(f"CREATE SCHEMA {schema}")

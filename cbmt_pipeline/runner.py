@@ -21,6 +21,7 @@ from typing import Any
 import dagster as dg
 from dagster._core.launcher import DefaultRunLauncher
 
+from cbmt_core.atomic import lives
 from cbmt_core.names import Unit
 from cbmt_pipeline import progress
 from cbmt_pipeline.automation import contiguous_batches
@@ -44,6 +45,7 @@ DEATHS = 3
 """Worker processes that may die over a batch, or beside it, before it is given up."""
 
 UNDER_WAY = [
+    dg.DagsterRunStatus.NOT_STARTED,
     dg.DagsterRunStatus.STARTING,
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
@@ -284,19 +286,10 @@ def orphaned_runs(instance: dg.DagsterInstance, *, ui_is_gone: bool = False) -> 
     for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
         host, _, pid = run.tags.get(PROCESS, "").partition(":")
         if pid:
-            gone = host == socket.gethostname() and not _lives(int(pid))
+            gone = host == socket.gethostname() and not lives(int(pid))
         else:
-            gone = ui_is_gone and isinstance(instance.run_launcher, DefaultRunLauncher)
+            begun = run.status != dg.DagsterRunStatus.NOT_STARTED
+            gone = begun and ui_is_gone and isinstance(instance.run_launcher, DefaultRunLauncher)
         if gone:
             found.append(run)
     return found
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True

@@ -22,7 +22,8 @@ from cbmt_core.panel import FirmPanel
 from cbmt_core.quality import Verdict
 from cbmt_core.schema import TABLES
 from cbmt_core.timeline import Origin
-from cbmt_pipeline.manifest import Manifest, commit
+from cbmt_pipeline.holder import holding_task
+from cbmt_pipeline.manifest import Manifest, commit, digest_of, sync
 from cbmt_pipeline.plan import Plan, State, Step, Task
 from cbmt_pipeline.project import SEED, Project
 
@@ -203,7 +204,39 @@ def carry_out(
     if origin and origin.purpose == "study":
         project.pin_study()
     options = options or Options()
-    state = State(project, plan, options.seed)
+
+    def waits(text: str) -> None:
+        tell(text, 0.0)
+        log(text)
+
+    week = origin.week if origin else None
+    key = digest_of([step.part(origin), week, unit.slug if unit else None])
+    with holding_task(project, key, waits) as waited:
+        state = State(project, plan, options.seed)
+        if waited and (made := _made_meanwhile(state, task)):
+            return made
+        return _carry_out(project, plan, task, options, state, tell, log)
+
+
+def _made_meanwhile(state: State, task: Task) -> Outcome | None:
+    """What another process has made of a task, if it made all of it."""
+    lacking = state.missing(task.step, task.origin, task.unit)
+    found = state.manifest(task.step, task.origin, task.unit)
+    if found is None or (lacking is not None and (not task.items or set(task.items) & set(lacking))):
+        return None
+    return Outcome(found, {}, {"note": "made by another process at the same time"})
+
+
+def _carry_out(
+    project: Project,
+    plan: Plan,
+    task: Task,
+    options: Options,
+    state: State,
+    tell: Callable[[str, float], None],
+    log: Callable[[str], None],
+) -> Outcome:
+    step, origin, unit = task.step, task.origin, task.unit
     inputs = state.inputs(step, origin, unit)
     before = state.is_current(step, origin, unit)
     outcome = None
@@ -241,12 +274,31 @@ def _store(
             staged[target], rows[name] = project.lake.stage(work.con, tables[name], relation, target)
             if not isinstance(value, str):
                 work.con.unregister("made")
-        project.manifests.remove(part, week, unit)
-        files = commit(project.data, staged, made.gone)
+        sync(staged.values())
+        with project.committing():
+            return _commit(work, made, staged, inputs, kept, attempted), rows
     finally:
         for temporary in staged.values():
             with suppress(FileNotFoundError):
                 temporary.unlink()
+
+
+def _commit(
+    work: Work,
+    made: Made,
+    staged: Mapping[Path, Path],
+    inputs: Mapping[str, str],
+    kept: Manifest | None,
+    attempted: tuple[str, ...],
+) -> Manifest:
+    """Put staged files in their places between the removal of the old manifest and the writing of the new one."""
+    project, step, origin, unit = work.project, work.step, work.origin, work.unit
+    week, part = origin.week if origin else None, step.part(origin)
+    earlier = work.state.manifest(step, origin, unit) if made.rejected else None
+    if not earlier:
+        # The manifest of a rejected firm's last good outputs, which stay, is never away: it could not be made again.
+        project.manifests.remove(part, week, unit)
+    files = commit(project.data, staged, made.gone)
     gone = {str(path.relative_to(project.data)) for path in made.gone}
     others = {k: v for k, v in kept.items.items() if k not in attempted} if kept else {}
     manifest = Manifest(
@@ -259,7 +311,7 @@ def _store(
     )
     if made.rejected:
         # What is made from the last good outputs stays as it is.
-        earlier = work.state.manifest(step, origin, unit) or manifest
+        earlier = earlier or manifest
         manifest = replace(earlier, files={**earlier.files, **files}, rejected=made.rejected)
     project.manifests.write(part, week, unit, manifest)
-    return manifest, rows
+    return manifest

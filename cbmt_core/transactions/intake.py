@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
@@ -82,6 +81,7 @@ class Intake:
         """
         report = IntakeReport()
         with atomic.only_one(self.folder / ".lock"):
+            atomic.sweep_below(self.folder)
             self._forget({source.name for source in project.sources})
             for source in project.sources:
                 try:
@@ -163,12 +163,12 @@ class Intake:
         stem = _stem(digest, source)
         self.folder.mkdir(parents=True, exist_ok=True)
         with (
-            tempfile.TemporaryDirectory(prefix=".reading-", dir=self.folder) as scratch,
-            duck.connect(self.folder / ".spill") as con,
+            atomic.temporary_folder(self.folder, "reading") as scratch,
+            duck.connect(self.folder / "spill") as con,
             atomic.replacing(self.folder / f"{stem}.parquet") as target,
         ):
             rows_sql = "SELECT * EXCLUDE (tail) FROM judged"
-            if read_rows(con, source, file, label, Path(scratch)):
+            if read_rows(con, source, file, label, scratch):
                 firm = "NULL" if source.firm is None else literal(source.firm)
                 slug = "NULL" if source.firm is None else literal(Unit(source.firm).slug)
                 rows_sql = f"""

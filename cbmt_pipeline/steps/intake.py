@@ -21,8 +21,9 @@ def make(work: Work) -> Made:
     gone = []
     if not report.failed:
         # A firm that was renamed in its file, or whose source was taken out, would be counted beside the others.
-        gone = project.lake.keep_only(units)
-        project.manifests.keep_only({unit.slug for unit in units})
+        with project.committing():
+            project.manifests.keep_only({unit.slug for unit in units})
+            gone = project.lake.keep_only(units)
         for unit in gone:
             work.log(f"{unit.name} is in no source any more: its tables were removed")
     return Made(

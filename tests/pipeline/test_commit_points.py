@@ -1,4 +1,9 @@
-"""Killed at every commit point: the resumed run ends like one that was never stopped."""
+"""Killed at every commit point: the step that was interrupted is made again, and ends as if nothing had happened.
+
+A run copies the project each time before a file is put in its place: that is what a process killed there leaves. Then
+each copy is resumed by another process until the interrupted task is done, and must equal, file by file, the project as
+it was when the run had done that task. So every later task starts from the same state, and by induction all ends agree.
+"""
 
 from __future__ import annotations
 
@@ -8,128 +13,162 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from in_process import bring_up_to_date, content, leftovers
-from small_project import new_project
+from in_process import bring_up_to_date, leftovers
+from small_project import CONFIG, orders_csv
+from whole_state import differences, whole_state
 
+import cbmt_pipeline.work
 from cbmt_core import quality
 from cbmt_core.timeline import Timeline
-from cbmt_pipeline.plan import State, the_plan
+from cbmt_pipeline.plan import Plan, Task, the_plan
 from cbmt_pipeline.project import Project
 
-pytestmark = pytest.mark.slow
-
 FIRMS = ("A, B & Söhne", "two")
-KILLED = 9
-WITHOUT = (
-    *("tuned_models", "neural_forecasts", "report"),
-    *("comovement", "difficulty", "routing", "external_calibration", "exhibits"),
-)
-"""Steps that commit like the others and take longer."""
-STRIDE = int(os.environ.get("CBMT_KILL_STRIDE", "11"))
-"""Commit points between two kills; 1 tries every one of them."""
+MODELS = ("cbmt_plus", "cohort_glm", "seasonal_naive", "direct")
+SETTINGS = """
+[forecast]
+models = ["cbmt_plus", "cohort_glm", "seasonal_naive"]
+[networks]
+profile = "smoke"
+models = ["direct"]
+[plan]
+firms = { "two" = 2000.0 }
+"""
+CI_STRIDE = 23
+"""Commit points between two that are tried in every test run; the soak tries all."""
 
 
-def in_child(action: Callable[[], object]) -> int:
-    """Exit code of a process of its own that does `action`: what a kill leaves, no cleaning up included."""
+class Enough(Exception):
+    """The interrupted task is done."""
+
+
+def in_child(action: Callable[[], object]) -> None:
+    """Do `action` in a process of its own, which then is gone: what it left has no living writer."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
             action()
             code = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
         finally:
             os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def killed_before(number: int, action: Callable[[], object]) -> Callable[[], object]:
-    """`action` in a process that dies just before its so many-th file is put in its place."""
+def on_replace(action: Callable[[], None]) -> None:
+    """Call `action` before each file is put in its place."""
+    true = os.replace
 
-    def run() -> object:
-        true, seen = os.replace, 0
+    def replace(*args: object) -> None:
+        action()
+        true(*args)  # type: ignore[arg-type]
 
-        def counted(*args: object) -> None:
-            nonlocal seen
-            seen += 1
-            if seen == number:
-                os._exit(KILLED)
-            true(*args)  # type: ignore[arg-type]
-
-        os.replace = counted  # type: ignore[assignment]
-        return action()
-
-    return run
+    os.replace = replace  # type: ignore[assignment]
 
 
-@pytest.fixture(scope="module")
-def ingested(tmp_path_factory: pytest.TempPathFactory) -> Project:
-    project = new_project(tmp_path_factory.mktemp("ingested"), FIRMS)
-    text = (project.root / "cbmt.toml").read_text()
-    (project.root / "cbmt.toml").write_text(text + '[forecast]\nmodels = ["cohort_glm", "seasonal_naive"]\n')
+def on_task_done(action: Callable[[Task], None]) -> None:
+    true = cbmt_pipeline.work.carry_out
+
+    def carry_out(project: Project, plan: Plan, task: Task) -> object:
+        outcome = true(project, plan, task)
+        action(task)
+        return outcome
+
+    import in_process
+
+    in_process.carry_out = carry_out  # type: ignore[assignment]
+
+
+def delivered(root: Path) -> Project:
+    """A project whose files wait to be read."""
+    (root / "orders").mkdir(parents=True)
+    (root / "cbmt.toml").write_text(CONFIG + SETTINGS)
+    for firm in FIRMS:
+        (root / "orders" / f"{len(firm)}.csv").write_text(orders_csv(firm))
     # Imported once here, so that the processes that are forked need not.
     assert quality.Verdict
-    return Project(project.root)
+
+    return Project(root)
 
 
-def test_a_run_killed_at_any_commit_point_ends_like_one_that_was_not(
-    ingested: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def copied_at_every_point(project: Project, folder: Path) -> None:
+    """Carry out the plan; copies `<task>-<point>-<step>` before each commit and `<task>-done` after each task."""
+    task = point = 0
+    step = "intake"
+
+    def copy(name: str) -> None:
+        shutil.copytree(project.root, folder / name)
+
+    def killed() -> None:
+        nonlocal point
+        point += 1
+        copy(f"{task:03}-{point:04}")
+
+    def done(made: Task) -> None:
+        nonlocal task, step
+        copy(f"{task:03}-done")
+        (folder / f"{task:03}.step").write_text(made.step.name)
+        task += 1
+
+    on_replace(killed)
+    on_task_done(done)
+    bring_up_to_date(project, models=MODELS, without=())
+
+
+def resume_one_task(project: Project) -> None:
+    def enough(_: Task) -> None:
+        raise Enough
+
+    on_task_done(enough)
+    try:
+        bring_up_to_date(project, models=MODELS, without=())
+    except Enough:
+        return
+
+
+def try_points(tmp_path: Path, stride: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Kill at every so many-th commit point and resume; the counts."""
     # One backtest is enough here.
     all_of_them = Timeline.backtest_origins
     monkeypatch.setattr(Timeline, "backtest_origins", lambda self: all_of_them(self)[-1:])
-    whole = Project(Path(shutil.copytree(ingested.root, tmp_path / "whole")))
-    assert in_child(lambda: bring_up_to_date(whole, without=WITHOUT)) == 0
-    expected = content(whole)
-    assert {path.split("/")[0] for path in expected} >= {"firm_week", "forecast_week", "bridge", "accuracy"}
-    tried = survived = 0
-    number = 1
-    while True:
-        project = Project(Path(shutil.copytree(ingested.root, tmp_path / "killed")))
-        code = in_child(
-            killed_before(number, lambda project=project: bring_up_to_date(project, without=WITHOUT))
-        )
-        if code == 0:
-            break
-        assert code == KILLED
-        tried += 1
-        assert in_child(lambda project=project: bring_up_to_date(project, without=WITHOUT)) == 0
-        assert content(project) == expected, f"killed before commit point {number}"
-        assert not [
-            task
-            for step in the_plan()
-            if step.name not in (*WITHOUT, "path_priors")
-            for task in State(project, the_plan()).todo(step)
-            if step.items is None
-        ]
-        survived += 1
-        shutil.rmtree(project.root)
-        # The first step's points one by one, later ones in strides: the same code commits every step.
-        number += 1 if number < 8 else STRIDE
-    assert tried >= 10
-    assert survived == tried
-    print(f"{tried} kills tried, {survived} survived, {tried - survived} lost")
+    project, copies = delivered(tmp_path / "project"), tmp_path / "copies"
+    copies.mkdir()
+    in_child(lambda: copied_at_every_point(project, copies))
+    points = sorted(path.name for path in copies.glob("*-[0-9]*"))
+    steps = {path.stem: path.read_text() for path in copies.glob("*.step")}
+    assert set(steps.values()) == {step.name for step in the_plan()}, "every step was carried out"
+    expected: dict[str, dict[str, str]] = {}
+    lost = []
+    tried: dict[str, int] = {}
+    for name in points[::stride]:
+        task = name.split("-")[0]
+        if task not in expected:
+            done = Project(copies / f"{task}-done")
+            assert not leftovers(done.root)
+            expected[task] = whole_state(done)
+        killed = Project(copies / name)
+        in_child(lambda killed=killed: resume_one_task(killed))
+        tried[steps[task]] = tried.get(steps[task], 0) + 1
+        if wrong := differences(whole_state(killed), expected[task]):
+            lost.append(f"point {name} of {steps[task]}: {', '.join(wrong[:5])}")
+        shutil.rmtree(killed.root)
+    count = sum(tried.values())
+    text = f"commit points: {len(points)} of {len(set(steps.values()))} steps, tried {count}"
+    assert not lost, "\n".join([text, *lost])
+    return f"{text}, survived {count}, lost 0"
 
 
-def test_an_error_while_writing_leaves_nothing_behind(ingested: Project, tmp_path: Path) -> None:
-    project = Project(Path(shutil.copytree(ingested.root, tmp_path / "full")))
+@pytest.mark.slow
+def test_a_run_killed_at_a_commit_point_goes_on_as_if_it_had_not_been(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print(try_points(tmp_path, CI_STRIDE, monkeypatch))
 
-    def full_disk() -> None:
-        true, seen = os.replace, 0
 
-        def replace(*args: object) -> object:
-            nonlocal seen
-            seen += 1
-            if seen == 4:
-                raise OSError(28, "No space left on device")
-            return true(*args)  # type: ignore[arg-type]
-
-        os.replace = replace  # type: ignore[assignment]
-        with pytest.raises(OSError, match="No space left"):
-            bring_up_to_date(project, without=WITHOUT)
-
-    assert in_child(full_disk) == 0
-    assert not leftovers(project.root)
-    assert in_child(lambda: bring_up_to_date(project, without=WITHOUT)) == 0
-    whole = Project(Path(shutil.copytree(ingested.root, tmp_path / "whole")))
-    assert in_child(lambda: bring_up_to_date(whole, without=WITHOUT)) == 0
-    assert content(project) == content(whole)
+@pytest.mark.soak
+def test_every_commit_point_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    print(try_points(tmp_path, 1, monkeypatch))
