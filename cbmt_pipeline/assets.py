@@ -102,8 +102,10 @@ def _by_firm(plan: Plan, step: Step) -> dg.AssetsDefinition:
         can_subset=len(step.asset_needs) > 1,
     )
     def made(
-        context: dg.AssetExecutionContext, config: Config, project: ProjectResource
-    ) -> Iterator[dg.MaterializeResult]:
+        context: dg.AssetExecutionContext,
+        config: Config,  # type: ignore[valid-type]  # made for the step at run time
+        project: ProjectResource,
+    ) -> Iterator[dg.MaterializeResult[None]]:
         name_process(context)
         opened, settings = project.open(), _settings(context, config)
         recorded: list[tuple[Outcome, Unit]] = []
@@ -141,8 +143,10 @@ def _across_firms(plan: Plan, step: Step) -> dg.AssetsDefinition:
 
     @dg.multi_asset(name=step.name, specs=_specs(plan, step))
     def made(
-        context: dg.AssetExecutionContext, config: Config, project: ProjectResource
-    ) -> dg.MaterializeResult:
+        context: dg.AssetExecutionContext,
+        config: Config,  # type: ignore[valid-type]  # made for the step at run time
+        project: ProjectResource,
+    ) -> dg.MaterializeResult[None]:
         name_process(context)
         opened = project.open()
         tasks = _tasks(opened, plan, step, _settings(context, config), None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 import dagster as dg
 from dagster._core.definitions.assets.graph.asset_graph_subset import AssetGraphSubset
@@ -53,7 +54,7 @@ class Target:
     def all_firms(self) -> frozenset[str]:
         return frozenset().union(*self.firms.values())
 
-    def subset(self, plan: Plan, graph: BaseAssetGraph) -> AssetGraphSubset:
+    def subset(self, plan: Plan, graph: BaseAssetGraph[Any]) -> AssetGraphSubset:
         """The same as Dagster's partitions of assets."""
         chosen = {
             AssetKeyPartitionKey(dg.AssetKey(asset), slug)
@@ -151,7 +152,7 @@ def left_over(data: AssetBackfillData, plan: Plan, broken: Collection[str]) -> T
 
 def launch(
     instance: dg.DagsterInstance,
-    graph: BaseAssetGraph,
+    graph: BaseAssetGraph[Any],
     plan: Plan,
     target: Target,
     *,
@@ -171,7 +172,7 @@ def launch(
         run_config=None,
     )
     instance.add_backfill(made)
-    return made.backfill_id
+    return str(made.backfill_id)
 
 
 def in_progress(instance: dg.DagsterInstance, job: str) -> list[str]:

@@ -118,7 +118,7 @@ def simulate(project: Project, firms: int, scale: float, seed: int, out: Path, f
         write_economy(
             Economy(firms=firms, scale=scale, seed=seed), folder, file_format=file_format, on_firm=on_firm
         )
-    source = {
+    source: dict[str, object] = {
         "name": "economy",
         "path": str(out / "orders"),
         "currency": "USD",

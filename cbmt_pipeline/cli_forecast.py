@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 from rich.console import Console
 from rich.table import Table
@@ -105,7 +107,7 @@ def forecast(project: Project, firm: str) -> None:
         console.print(f"note: {note}", markup=False)
 
 
-def _cells(numbers: list[float | None]) -> list[str]:
+def _cells(numbers: Sequence[float | None]) -> list[str]:
     sales, before, orders, orders_before, acquired, acquired_before = numbers
 
     def text(value: float | None) -> str:

@@ -83,7 +83,7 @@ OPTIONS = {
 @click.option("--replace", is_flag=True, help="Put it in the place of the source of the same name.")
 @click.option("--yes", is_flag=True, help="Do not ask, on a terminal.")
 @click.pass_obj
-def ingest(project: Project, path: str | None, name: str | None, columns: tuple[str, ...], country: str | None,
+def ingest(project: Project, /, path: str | None, name: str | None, columns: tuple[str, ...], country: str | None,
            only_show: bool, replace: bool, yes: bool, leave_out: tuple[str, ...], time_format: tuple[str, ...],
            **options: Any) -> None:  # fmt: skip
     """Read orders: CSV (also gzipped), Excel, Parquet, a DuckDB table, or a folder of files.
@@ -246,8 +246,8 @@ def _show_rows(seen: Preview) -> None:
     if seen.failing:
         counts = ", ".join(f"{reason} {count:,}" for reason, count in seen.reasons.items())
         console.print(f"rows that would not be used ({counts}), such as:", markup=False)
-        for row, problems in seen.failing:
-            console.print(f"  row {row}: {problems[:300]}", markup=False)
+        for number, problems in seen.failing:
+            console.print(f"  row {number}: {problems[:300]}", markup=False)
 
 
 def _command(source: SourceConfig, written: Mapping[str, Any], found: Detected) -> str:

@@ -45,7 +45,7 @@ DRIVERS = {
 )
 @click.pass_obj
 def scenario(
-    project: Project, firm: str, first: str | None, last: str | None, ramp: int, **changes: str | None
+    project: Project, /, firm: str, first: str | None, last: str | None, ramp: int, **changes: str | None
 ) -> None:
     """Print what a firm's next year would be with other drivers, on the same draws as its forecast.
 

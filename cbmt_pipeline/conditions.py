@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from typing import Any
 
 import dagster as dg
 
@@ -12,23 +13,25 @@ from cbmt_pipeline.plan import Plan, Step
 __all__ = ["condition_of"]
 
 Condition = dg.AutomationCondition
+AnyCondition = dg.AutomationCondition[Any]
 
-_BEHIND = (Condition.newly_missing() | Condition.any_deps_updated()).since_last_handled()
-_BEHIND = _BEHIND.with_label("something it is made from was updated since it was last asked for")
+_NEWS: AnyCondition = Condition.newly_missing() | Condition.any_deps_updated()
+_BEHIND = _NEWS.since_last_handled().with_label(
+    "something it is made from was updated since it was last asked for"
+)
 _QUIET = ~Condition.any_deps_in_progress() & ~Condition.in_progress()
 
 # Across firms: once after all of them. It does not wait for a firm that is missing: that may be a broken one.
 ACROSS = (_BEHIND & _QUIET).with_label("after the firms")
 
 # New weeks do not touch a study or a backtest, which stand at earlier weeks: no run is started to find that out.
-ONCE = (
-    (Condition.newly_missing() | Condition.code_version_changed()).since_last_handled()
-    & _QUIET
-    & ~Condition.any_deps_missing()
-).with_label("for new firms and new code")
+_NEW_CODE: AnyCondition = Condition.newly_missing() | Condition.code_version_changed()
+ONCE = (_NEW_CODE.since_last_handled() & _QUIET & ~Condition.any_deps_missing()).with_label(
+    "for new firms and new code"
+)
 
 
-def condition_of(plan: Plan, step: Step) -> dg.AutomationCondition | None:
+def condition_of(plan: Plan, step: Step) -> AnyCondition | None:
     """The condition that follows from what a step is; none for the data tables, which sensors ask for firm by firm."""
     if step.stale or step.assets:
         return None
@@ -49,7 +52,9 @@ def _kinds_of_needs(plan: Plan, step: Step) -> tuple[list[str], list[str]]:
     return [asset for asset in needs if asset not in across], [asset for asset in needs if asset in across]
 
 
-def _updated(assets: list[str]) -> dg.AutomationCondition:
+def _updated(assets: list[str]) -> AnyCondition:
     # Not any_deps_updated().allow(...): Dagster keeps what it knows of two such conditions under one name.
-    one = [Condition.asset_matches(dg.AssetKey(asset), Condition.newly_updated()) for asset in assets]
+    one: list[AnyCondition] = [
+        Condition.asset_matches(dg.AssetKey(asset), Condition.newly_updated()) for asset in assets
+    ]
     return functools.reduce(operator.or_, one).since_last_handled()

@@ -83,10 +83,9 @@ def notice_of(
     if not failed:
         ended = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
         reasons = [entry.dagster_event.message or "" for entry in ended if entry.dagster_event]
-    if not firms and (
-        slug := run.tags.get(f"dagster/partition/{FIRM_PARTITIONS}", run.tags.get("dagster/partition"))
-    ):
-        firms[Unit.from_slug(slug).name] = "\n".join(filter(None, reasons))
+    own = run.tags.get(f"dagster/partition/{FIRM_PARTITIONS}") or run.tags.get("dagster/partition")
+    if own and not firms:
+        firms[Unit.from_slug(own).name] = "\n".join(filter(None, reasons))
     reason = "\n".join(filter(None, reasons)) or "its process ended without a word"
     steps = tuple(name for name in failed if name)
     return Notice(run.run_id, project, steps, firms, reason, _advice([by_name.get(n) for n in steps], firms))

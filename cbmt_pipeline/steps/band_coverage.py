@@ -21,7 +21,8 @@ def make(work: Work) -> Made:
     held = coverage[
         (coverage["level"] == 80) & (coverage["outcome"] == "sales") & (coverage["group_by"] == "all")
     ]
-    known = {f"{row.model}_{row.of_purpose}_{row.ahead}": float(row.coverage) for row in held.itertuples()}
+    names = held["model"] + "_" + held["of_purpose"] + "_" + held["ahead"]
+    known = dict(zip(names, held["coverage"].astype(float), strict=True))
     return Made({"band_coverage": coverage, "band_pit": band_pit(rows).assign(**keys)}, metadata=known)
 
 
