@@ -1,4 +1,4 @@
-"""Forecast errors: SMAPE and MASE of every outcome at every horizon, and ranks of models."""
+"""Forecast errors: SMAPE and MASE of every outcome at every horizon."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from datetime import date
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from cbmt_core.compose import RevenueForecast
 from cbmt_core.panel import FirmPanel
 
-__all__ = ["FULL", "HORIZONS", "OUTCOMES", "Score", "mase", "ranks", "score", "smape"]
+__all__ = ["FULL", "HORIZONS", "OUTCOMES", "Score", "mase", "score", "smape", "symmetric_errors"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,20 +32,24 @@ class Score:
     mase: float
 
 
-def smape(actual: Floats, forecast: Floats, weight: Floats | None = None) -> float:
-    """100 times the mean of |F - X| / ((|X| + |F|) / 2) (section "Study Design").
+def symmetric_errors(actual: Floats, forecast: Floats) -> Floats:
+    """The terms of SMAPE: |F - X| / ((|X| + |F|) / 2) of each entry; 0/0 counts as 0 (section "Study Design")."""
+    size = (np.abs(actual) + np.abs(forecast)) / 2
+    errors: Floats = np.divide(np.abs(forecast - actual), size, out=np.zeros_like(size), where=size > 0)
+    return errors
 
-    0/0 counts as 0. Entries whose actual value is NaN are unknown and are left out; `weight`
+
+def smape(actual: Floats, forecast: Floats, weight: Floats | None = None) -> float:
+    """100 times the mean of `symmetric_errors`.
+
+    Entries whose actual value is NaN are unknown and are left out; `weight`
     (broadcast) makes the mean a weighted one. NaN when nothing is known.
     """
     weights = _weights(actual, weight)
     if weights.sum() == 0:
         return float("nan")
     known = weights > 0
-    x, f = actual[known], forecast[known]
-    size = (np.abs(x) + np.abs(f)) / 2
-    ratio = np.divide(np.abs(f - x), size, out=np.zeros_like(size), where=size > 0)
-    return float(100 * np.average(ratio, weights=weights[known]))
+    return float(100 * np.average(symmetric_errors(actual[known], forecast[known]), weights=weights[known]))
 
 
 def mase(actual: Floats, forecast: Floats, weight: Floats | None = None) -> float:
@@ -116,13 +119,6 @@ def score(panel: FirmPanel, forecast: RevenueForecast, origin: date) -> list[Sco
         for outcome, (x, f, w) in outcomes.items()
         for name, weeks in horizons.items()
     ]
-
-
-def ranks(scores: pd.DataFrame, by: str = "smape") -> pd.Series[float]:
-    """Rank of each row's model within its firm, outcome and horizon: 1 is best, ties share the mean."""
-    # An undefined error ranks last, together with all others of its kind.
-    error = scores[by].fillna(np.inf)
-    return error.groupby([scores["firm"], scores["outcome"], scores["horizon"]]).rank(method="average")
 
 
 def _weights(actual: Floats, weight: Floats | None) -> Floats:

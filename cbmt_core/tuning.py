@@ -66,7 +66,6 @@ class Found:
     """What the objective noted about the chosen trial."""
     trials: int
     pruned: int
-    default_error: float
     history: tuple[Mapping[str, Any], ...] = field(default=(), compare=False)
     """Every trial in order, JSON-ready: stage, choice, error, whether pruned, whether chosen, seconds, notes."""
 
@@ -251,7 +250,6 @@ def _choose(trials: Sequence[FrozenTrial], margin: float, stages: Stages) -> Fou
         notes=best.user_attrs,
         trials=len(trials),
         pruned=sum(t.state == TrialState.PRUNED for t in trials),
-        default_error=default.value,
         history=tuple(_told(k, trial, stages, trial is best) for k, trial in enumerate(trials)),
     )
 

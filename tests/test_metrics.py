@@ -9,7 +9,7 @@ from utilsforecast import losses
 
 from cbmt_core.compose import compose
 from cbmt_core.design import StudyDesign
-from cbmt_core.metrics import FULL, OUTCOMES, mase, ranks, score, smape
+from cbmt_core.metrics import FULL, OUTCOMES, mase, score, smape
 from cbmt_core.models.contract import PrimitiveForecast
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
@@ -144,16 +144,3 @@ def test_a_panel_without_the_forecast_weeks_is_refused():
     forecast = compose(seen, PrimitiveForecast(np.ones(1), np.ones((3, 1)), np.ones((3, 1))))
     with pytest.raises(ValueError, match="must hold"):
         score(seen, forecast, full.design.origin)
-
-
-def test_ranks_share_ties_and_put_undefined_errors_last():
-    frame = pd.DataFrame(
-        {
-            "firm": ["a"] * 4 + ["b"] * 2,
-            "outcome": "aov",
-            "horizon": "full",
-            "model": ["m1", "m2", "m3", "m4", "m1", "m2"],
-            "smape": [3.0, 1.0, 3.0, NAN, 9.0, 2.0],
-        }
-    )
-    assert ranks(frame).tolist() == [2.5, 1.0, 2.5, 4.0, 2.0, 1.0]

@@ -53,7 +53,7 @@ def test_default_comes_first_and_the_stages_improve_on_it() -> None:
     found = run(bowl)
     assert bowl.seen[0] == DEFAULT
     assert found.trials == len(bowl.seen) == STAGES.total
-    assert found.error == min(found.error, found.default_error / 3)
+    assert found.error == min(found.error, found.history[0]["error"] / 3)
     assert found.notes["note"] == pytest.approx(found.error, abs=1e-6)
 
 

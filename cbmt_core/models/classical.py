@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import date
 from typing import Any, Self
 
@@ -75,7 +75,7 @@ class FittedClassical:
             "acquisition": self.acquisition.values(),
             "ropc": self.ropc.values(),
             "aov": self.aov.values(),
-            "record": asdict(self.record),
+            "record": self.record.values(),
         }
         return State(values, {})
 

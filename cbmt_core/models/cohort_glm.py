@@ -151,7 +151,7 @@ class FittedCohortGlm:
             "first_week": self.first_week.isoformat(),
             "country": self.country,
             "n_weeks": self.n_weeks,
-            "record": asdict(self.record),
+            "record": self.record.values(),
             "scalars": {
                 k: {"design": asdict(d.design), "new_level": d.new_level, "ceiling": d.ceiling}
                 for k, d in self.drivers.items()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -66,7 +66,7 @@ class FittedSeasonalNaive:
         return season[np.arange(horizon) % len(season)] * self.growth[name]
 
     def state(self) -> State:
-        values = {"n_weeks": self.n_weeks, "growth": self.growth, "record": asdict(self.record)}
+        values = {"n_weeks": self.n_weeks, "growth": self.growth, "record": self.record.values()}
         arrays = {"birth": self.birth, "curve": self.curve, "ropc": self.ropc_level, "aov": self.aov_level}
         return State(values, arrays | {f"index_{k}": v for k, v in self.indices.items()})
 

@@ -18,6 +18,7 @@ from cbmt_core.duck import literal
 from cbmt_core.errors import BadTable
 from cbmt_core.evaluation import Relations
 from cbmt_core.evaluation.paired import MIN_FIRMS, SEED
+from cbmt_core.metrics import symmetric_errors
 
 __all__ = ["RESAMPLES", "TRIMMED", "Calibration", "calibrate", "calibration_tables", "weekly_sales"]
 
@@ -100,8 +101,12 @@ def calibrate(
     sales, dropped = _by_ticker(tables.tickers, weekly)
     quarters = _quarter_sums(tables, sales, design)
     both = quarters.merge(_analysts(tables.forecasts, design), on=["ticker", "quarter"])
-    both["model_smape"] = _smape(both["panel_sales"], both["panel_forecast"])
-    both["analyst_smape"] = _smape(both["revenue"], both["analyst_forecast"])
+    both["model_smape"] = 100 * symmetric_errors(
+        both["panel_sales"].to_numpy(float), both["panel_forecast"].to_numpy(float)
+    )
+    both["analyst_smape"] = 100 * symmetric_errors(
+        both["revenue"].to_numpy(float), both["analyst_forecast"].to_numpy(float)
+    )
     both["model"] = model
     difference = both.groupby("ticker")[["model_smape", "analyst_smape"]].mean()
     apart = (difference["analyst_smape"] - difference["model_smape"]).abs().sort_values(kind="stable")
@@ -177,14 +182,6 @@ def _analysts(forecasts: pd.DataFrame, design: StudyDesign) -> pd.DataFrame:
         analyst_forecast=("forecast", "mean"), analyst_forecasts=("forecast", "size")
     )
     return means.join(actual.rename("revenue")).dropna(subset="revenue").reset_index()
-
-
-def _smape(actual: pd.Series[float], forecast: pd.Series[float]) -> Floats:
-    """Of single values, 0 where both are nothing (section "Study Design")."""
-    x, f = actual.to_numpy(float), forecast.to_numpy(float)
-    size = np.abs(x) + np.abs(f)
-    ratio: Floats = np.divide(np.abs(f - x), size, out=np.zeros_like(size), where=size > 0)
-    return 200 * ratio
 
 
 def _of_horizon(part: pd.DataFrame, horizon: str, model: str, resamples: int, seed: int) -> list[object]:
