@@ -212,7 +212,7 @@ def test_summary_by_hand():
 def test_average_ranks_share_ties():
     rng = np.random.default_rng(4)
     table = errors({name: rng.integers(1, 6, 15) for name in ("cbmt", "rf", "xgb", "lstm")})
-    by_firm = table.query("outcome == 'aov'").pivot(index="firm", columns="model", values="smape")
+    by_firm = table.query("outcome == 'aov'").pivot_table("smape", "firm", "model")
     expected = pd.Series(stats.rankdata(by_firm, axis=1).mean(axis=0), by_firm.columns)
     summary = compare(table, companies(15))
     for model, rank in expected.items():
