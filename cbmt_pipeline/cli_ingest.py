@@ -216,7 +216,8 @@ def _show(project: Project, written: dict[str, Any], found: Detected) -> None:
     )
     if seen.refund_rows:
         console.print(
-            f"{_counted(seen.refund_rows, 'refund')}: {seen.refunds:,.2f}{unit} taken off the orders", markup=False
+            f"{_counted(seen.refund_rows, 'refund')}: {seen.refunds:,.2f}{unit} taken off the orders",
+            markup=False,
         )
     if guests := seen.reasons.get(MISSING_CUSTOMER):
         console.print(

@@ -117,27 +117,15 @@ def run(
     no daemon. A firm that fails is named with its reason; the others go on. Exit code 1 if any failed.
     A run that was stopped, at whatever point, goes on where it was when it is started again.
     """
-    from cbmt_pipeline.runner import fail_orphaned_runs
-
-    if unknown := sorted(set(only) - set(MODELS)):
-        raise click.UsageError(f"no model is called {', '.join(unknown)}; there are: {', '.join(MODELS)}")
-    if no_networks and (trained := sorted(set(only) & set(networks()))):
-        raise click.UsageError(f"{', '.join(trained)} cannot be made with --no-networks")
+    _check_models(only, no_networks)
     if profile:
         project = project.with_profile(profile)
     project.check_schema()
-    project.networks()  # A name in cbmt.toml that is none is told now, not after the benchmarks.
+    project.networks()  # A misspelt name in cbmt.toml is refused now, not after the benchmarks.
     project.live_models()
     click.get_current_context().with_resource(holding(project, "run"))
     started = time.monotonic()
-    intake_error = ""
-    try:
-        read_new_files(project)
-    except CbmtError as error:
-        if not project.intake.ledger():
-            raise
-        intake_error = str(error)
-        console.print(intake_error, style="red")
+    intake_failed = not _read_what_is_new(project)
     chosen = chosen_firms(project, firms)
     _say_weeks(project)
     job = Job(
@@ -154,20 +142,45 @@ def run(
     with job:
         for purposes in PASSES[:1] if live_only else PASSES:
             job.bring_up_to_date(purposes)
+    _say_outcome(job, timings)
+    print_summary(project, time.monotonic() - started, bool(job.runs), verbose)
+    if job.failures or intake_failed:
+        sys.exit(1)
+
+
+def _check_models(only: tuple[str, ...], no_networks: bool) -> None:
+    if unknown := sorted(set(only) - set(MODELS)):
+        raise click.UsageError(f"no model is called {', '.join(unknown)}; there are: {', '.join(MODELS)}")
+    if no_networks and (trained := sorted(set(only) & set(networks()))):
+        raise click.UsageError(f"{', '.join(trained)} cannot be made with --no-networks")
+
+
+def _read_what_is_new(project: Project) -> bool:
+    """Read new files; False if that failed and the run goes on with what was read earlier."""
+    try:
+        read_new_files(project)
+    except CbmtError as error:
+        if not project.intake.ledger():
+            raise
+        console.print(str(error), style="red")
+        return False
+    return True
+
+
+def _say_outcome(job: Job, timings: bool) -> None:
+    from cbmt_pipeline.runner import fail_orphaned_runs
+
     for failure in job.failures:
         console.print(failure, style="red")
     if timings:
         for name, seconds in job.seconds.items():
             console.print(f"seconds {name} {seconds:.1f}")
-    if not project.warehouse.exists():
+    if not job.project.warehouse.exists():
         raise CbmtError("nothing could be published")
     if not job.runs:
         # A run that has something to do does this before it begins.
-        fail_orphaned_runs(project)
-        console.print("everything is up to date" + (" for " + ", ".join(only) if only else ""))
-    print_summary(project, time.monotonic() - started, bool(job.runs), verbose)
-    if job.failures or intake_error:
-        sys.exit(1)
+        fail_orphaned_runs(job.project)
+        console.print("everything is up to date" + (" for " + ", ".join(job.models) if job.models else ""))
 
 
 def chosen_firms(project: Project, firms: tuple[str, ...]) -> list[Unit] | None:

@@ -32,7 +32,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     ),
     "order_time": (
         "ordertime", "orderts", "ordertimestamp", "createdat", "ordercreatedat", "orderdate", "orderdatetime",
-        "dateordered", "purchasedate", "purchasedon", "invoicedate", "datecreated", "createddate", "created", "createdutc", "createddateutc",
+        "dateordered", "purchasedate", "purchasedon",
+        "invoicedate", "datecreated", "createddate", "created", "createdutc", "createddateutc",
         "transactiondate", "saledate", "datepaid", "paidat", "completedat", "audat", "erdat", "fkdat", "documentdate",
         "billingdate", "postingdate", "bestelldatum", "rechnungsdatum", "belegdatum", "datum", "fecha",
         "datedecommande", "date", "datetime", "timestamp", "orderplaced", "time",
