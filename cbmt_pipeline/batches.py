@@ -7,6 +7,7 @@ import duckdb
 
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
+from cbmt_pipeline.plain_errors import plain
 from cbmt_pipeline.progress import tell
 
 __all__ = ["BATCH", "for_each_firm"]
@@ -28,8 +29,8 @@ def for_each_firm(context: dg.AssetExecutionContext, make: Callable[[Unit], None
             context.log.info(f"{done}/{len(keys)} {slug}")
             tell(slug, "", 1.0)
         except (CbmtError, duckdb.Error, OSError) as error:
-            failed[slug] = str(error)
-            context.log.error(f"{done}/{len(keys)} {slug}: {error}")
+            failed[slug] = plain(error) or str(error)
+            context.log.error(f"{done}/{len(keys)} {slug}: {failed[slug]}")
     if failed:
         reasons = "\n".join(f"{slug}: {why}" for slug, why in failed.items())
         raise dg.Failure(

@@ -7,6 +7,7 @@ import os
 import socket
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import click
@@ -41,7 +42,8 @@ class _Group(click.Group):
         except Exception as error:
             if isinstance(error, click.ClickException | click.exceptions.Exit | click.Abort):
                 raise
-            if text := plain(error):
+            folders = (ctx.obj.data, ctx.obj.dagster_home) if isinstance(ctx.obj, Project) else ()
+            if text := plain(error, *folders):
                 raise click.ClickException(text) from None
             raise
 
@@ -227,6 +229,9 @@ def process() -> None:
         main()
     except SystemExit as leaving:
         code = leaving.code
+    except Exception:
+        code = 1
+        traceback.print_exc()
     atexit._run_exitfuncs()
     sys.stdout.flush()
     sys.stderr.flush()

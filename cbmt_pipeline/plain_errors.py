@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import errno
+import shutil
 import sqlite3
+from pathlib import Path
 
 import duckdb
 
-__all__ = ["plain"]
+__all__ = ["is_full", "plain", "plain_text"]
+
+FULL = 1_000_000
+"""Bytes free below which a disk is full."""
 
 _ADVICE = {
     errno.ENOSPC: "the disk is full: make room and run the same command again, it goes on where it was",
@@ -16,7 +21,7 @@ _ADVICE = {
     errno.EACCES: "this user may not read or write it: change its owner or mode (chown, chmod), or use another user",
     errno.EPERM: "this user may not read or write it: change its owner or mode (chown, chmod), or use another user",
     errno.EMFILE: "too many open files: raise the limit (ulimit -n 4096)",
-    errno.EIO: "the disk cannot be read or written: check it",
+    errno.EIO: "the disk cannot be read or written: see whether it is full (df -h), otherwise check it",
 }
 _TEXTS = {
     "No space left on device": errno.ENOSPC,
@@ -27,24 +32,42 @@ _TEXTS = {
     "unable to open database file": errno.EACCES,
     "Permission denied": errno.EACCES,
     "Too many open files": errno.EMFILE,
+    "disk I/O error": errno.EIO,  # SQLite says so also where the disk is full.
 }
 
 
-def plain(error: BaseException | None) -> str:
-    """The cause in one line, with what to do; empty where the error is none of these."""
+def plain(error: BaseException | None, *folders: Path) -> str:
+    """The cause in one line, with what to do; empty where the error is none of these.
+
+    Args:
+        folders: where the error may have happened, to see whether a disk is full.
+    """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         if isinstance(error, OSError) and error.errno in _ADVICE:
             where = f"{error.filename}: " if error.filename else ""
             return f"{where}{_ADVICE[error.errno]}"
-        if (
-            isinstance(error, (duckdb.Error, sqlite3.Error, OSError))
-            or "OperationalError" in type(error).__name__
+        known = (duckdb.Error, sqlite3.Error, OSError)
+        if (isinstance(error, known) or "OperationalError" in type(error).__name__) and (
+            text := plain_text(str(error), *folders)
         ):
-            line = str(error).strip().splitlines()[0] if str(error).strip() else ""
-            for text, number in _TEXTS.items():
-                if text in str(error):
-                    return f"{line}: {_ADVICE[number]}"
+            return text
         error = error.__cause__ or error.__context__
     return ""
+
+
+def plain_text(text: str, *folders: Path) -> str:
+    """The line of a message that names such a cause, with what to do; empty where there is none."""
+    for line in text.strip().splitlines():
+        for words, number in _TEXTS.items():
+            if words in line:
+                if number == errno.EIO and (full := next(filter(is_full, folders), None)):
+                    return f"{full}: {_ADVICE[errno.ENOSPC]}"
+                return line.strip() if _ADVICE[number] in line else f"{line.strip()}: {_ADVICE[number]}"
+    return ""
+
+
+def is_full(folder: Path) -> bool:
+    """Whether nothing more can be written to the folder's disk."""
+    return folder.exists() and shutil.disk_usage(folder).free < FULL

@@ -27,6 +27,7 @@ from cbmt_pipeline import progress
 from cbmt_pipeline.automation import contiguous_batches
 from cbmt_pipeline.instance import PROCESS, open_instance, this_process
 from cbmt_pipeline.partitions import FIRM_PARTITIONS
+from cbmt_pipeline.plain_errors import plain_text
 from cbmt_pipeline.progress import News
 from cbmt_pipeline.project import Project
 
@@ -263,7 +264,7 @@ def _why(event: dg.DagsterEvent) -> str:
     error = data.error
     while error and error.cause:
         error = error.cause
-    return error.message.strip() if error else "for an unknown reason"
+    return plain_text(error.message) or error.message.strip() if error else "for an unknown reason"
 
 
 def fail_orphaned_runs(project: Project, *, ui_is_gone: bool = False) -> None:

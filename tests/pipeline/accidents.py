@@ -1,0 +1,53 @@
+"""`cbmt` in processes that meet an accident at a commit point, and file systems of a limited size."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+__all__ = ["cbmt_with_accident", "commit_points", "limited"]
+
+HOOKS = Path(__file__).parent / "hooks"
+
+
+def cbmt_with_accident(
+    root: Path,
+    *arguments: str,
+    number: int = 0,
+    kind: str = "kill",
+    folder: Path | None = None,
+    counter: Path,
+) -> subprocess.CompletedProcess[str]:
+    """The command line in a session of its own, where the accident happens before the so many-th commit; 0 for none."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("DAGSTER_HOME", "CBMT_PROJECT")}
+    environment["PYTHONPATH"] = str(HOOKS)
+    counter.unlink(missing_ok=True)
+    environment["CBMT_ACCIDENT"] = f"{number}|{kind}|{folder}|{counter}|{root / 'data'}"
+    command = [sys.executable, "-m", "cbmt_pipeline.cli", "--project", str(root), *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, timeout=900, start_new_session=True
+    )
+
+
+def commit_points(counter: Path) -> int:
+    """Files that the last run put in their places."""
+    return counter.stat().st_size if counter.exists() else 0
+
+
+@contextmanager
+def limited(folder: Path, megabytes: int) -> Iterator[Path]:
+    """A file system of a limited size at `folder`; the test is skipped where it cannot be mounted."""
+    folder.mkdir(parents=True, exist_ok=True)
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "tmpfs", str(folder)]
+    if os.getuid() != 0 or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("a size-limited file system can be mounted by root only")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
