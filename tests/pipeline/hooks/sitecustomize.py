@@ -1,7 +1,7 @@
 """Accidents for processes that tests start with this folder in PYTHONPATH: a kill or a full disk at a commit point.
 
-CBMT_ACCIDENT is `<number>|<kill or fill>|<folder to fill>|<file to count in>|<project's data folder>`. It happens before
-the so many-th file that the processes of a run put in its place below the data folder.
+CBMT_ACCIDENT is `<number>|<kill or fill>|<folder to fill>|<file to count in>|<data folder of the project>`. It happens
+before the so many-th file that the processes of a run put in its place below the data folder.
 """
 
 import os
