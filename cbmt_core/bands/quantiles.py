@@ -74,7 +74,7 @@ def bands(
         drawn: composed draws.
         customers: acquired up to the origin.
         baseline: of the bridge; without one the contributions have no bands.
-        every_period: also quarters, sales to date, and drivers by week; else sales by week, and the year.
+        every_period: also months, quarters, sales to date, and drivers by week; else sales by week, and the year.
     """
     H = drawn.sales.shape[1]
     frames = []
@@ -86,6 +86,13 @@ def bands(
             found |= bridge_draws(drawn, baseline)
         for outcome, values in found.items():
             frames.append((outcome, period, drawn.weeks[first], last - first, values))
+    if every_period:
+        for month, weight in _months(drawn.weeks):
+            sums = {"sales": drawn.sales @ weight}
+            if drawn.has_drivers:
+                sums |= {"acquired": drawn.acquired @ weight, "orders": drawn.orders @ weight}
+            touched = int((weight > 0).sum())
+            frames += [(outcome, "month", month, touched, values) for outcome, values in sums.items()]
     rows = [row for frame in frames for row in _levels(*frame)]
     return pd.DataFrame(
         rows, columns=["outcome", "period", "week", "weeks", "level", "low", "high", "median", "mean"]
@@ -98,6 +105,14 @@ def _periods(H: int, every_period: bool) -> Iterator[tuple[str, int, int]]:
         yield from (("to_date", 0, t + 1) for t in range(H))
         yield from (("quarter", t, min(t + QUARTER, H)) for t in range(0, H, QUARTER))
     yield ("year" if H == SEASON else "horizon", 0, H)
+
+
+def _months(weeks: npt.NDArray[np.datetime64]) -> Iterator[tuple[np.datetime64, Floats]]:
+    """First day of each calendar month, and the share of every week's days that lies in it."""
+    days = weeks.astype("datetime64[D]")[:, None] + np.arange(7)
+    months = days.astype("datetime64[M]")
+    for month in np.unique(months):
+        yield month.astype("datetime64[D]"), (months == month).mean(axis=1)
 
 
 def _levels(

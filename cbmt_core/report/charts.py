@@ -260,10 +260,10 @@ def waterfall(
             top = min(top, *edges)
         if k < 3:
             canvas.line(centre + wide / 2, y(level), centre + slot - wide / 2, y(level), "link")
-        canvas.text(centre, top - 16, told, "middle", "label")
+        canvas.text(centre, top - 19, told, "middle", "label")
         canvas.text(centre, top - 4, more, "middle", "label light")
         for row, part in enumerate(name.split("\n")):
-            canvas.text(centre, bottom + 15 + 13 * row, part, "middle")
+            canvas.text(centre, bottom + 15 + 15 * row, part, "middle")
         rows.append([plain, amount, bridge.points(amount), *(ends or (math.nan, math.nan))])
     canvas.table = (["source", "amount", "points", "low (10 %)", "high (90 %)"], rows)
     return canvas.svg()
@@ -299,7 +299,7 @@ def heat_map(
     """Numbers on a shaded grid; NaN cells stay empty.
 
     Args:
-        part: columns whose period is not observed whole; they are hatched.
+        part: columns whose period is not observed whole; they are pale with a dotted edge.
     """
     tall = 21
     canvas = Canvas(WIDE, tall * len(rows) + 30, title, "Rows are quarters of acquisition, columns calendar quarters.",

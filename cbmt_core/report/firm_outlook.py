@@ -202,8 +202,9 @@ def _ends(rows: pd.DataFrame, week: pd.Timestamp) -> tuple[float, float] | None:
     return (float(rows["low"][week]), float(rows["high"][week])) if week in rows.index else None
 
 
-def months(data: FirmData, story: Story | None, money: Money) -> list[dict[str, Any]]:
+def months(data: FirmData, story: Story | None, money: Money, planning: Planning) -> list[dict[str, Any]]:
     """The year ahead by calendar month, each against the same month a year earlier where all of it is observed."""
+    spans = planning.bands.of("sales", "month")
     if story is None or data.origin is None:
         return []
     past = _by_month(data.observed["sales"].iloc[: data.origin + 1])
@@ -216,11 +217,13 @@ def months(data: FirmData, story: Story | None, money: Money) -> list[dict[str, 
         before, held = past.get(month - pd.DateOffset(years=1), (np.nan, 0))
         whole = days == month.days_in_month
         compared = whole and held == (month - pd.DateOffset(years=1)).days_in_month and before > 0
+        ends = _ends(spans, month)
         rows.append(
             {
                 "name": f"{month:%b %Y}" + ("" if whole else f" ({days} days)"),
                 "cells": [
                     money.short(sales),
+                    f"{money.short(ends[0])} – {money.short(ends[1])}" if ends else "",
                     money.short(before) if compared else "",
                     percent(100 * (sales / before - 1), plus=True) if compared else "",
                     *(count(ahead[name][month][0]) for name in ("orders", "acquired")),

@@ -65,7 +65,7 @@ def firm_context(
         "model": model_words(live, track, test),
         "held": plan_words.held_so_far(*held_weeks(con, name, model), LEVEL),
         "quarters": quarters(data, live, money, planning),
-        "months": months(data, live, money),
+        "months": months(data, live, money, planning),
         "fan": fan_context(planning, data, live, money),
         "scenarios": scenario_context(planning, live, money),
         "value": value_context(planning, money),

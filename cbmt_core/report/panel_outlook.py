@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +18,7 @@ from cbmt_core.report.plan_words import chance
 from cbmt_core.report.story import Stories, Story
 from cbmt_core.timeline import HORIZON, SEASON, WEEK
 
-__all__ = ["IndexFacts", "firm_row", "link", "panel_outlook", "read_index_facts"]
+__all__ = ["IndexFacts", "firm_row", "link", "panel_outlook", "read_index_facts", "total_ranges"]
 
 HARDNESS = {"low": 1, "medium": 2, "high": 3}
 """Order of the bands of predicted error."""
@@ -33,14 +34,22 @@ def link(slug: str) -> str:
     return f"firms/{quote(slug)}.html"
 
 
-def panel_outlook(firms: pd.DataFrame, told: Stories) -> dict[str, Any]:
-    """Headline, sentences and totals of the year ahead; `firms` are the rows of the table `firm`, segments left out."""
+def panel_outlook(
+    firms: pd.DataFrame, told: Stories, ranges: Mapping[str, tuple[float, float]]
+) -> dict[str, Any]:
+    """Headline, sentences and totals of the year ahead.
+
+    Args:
+        firms: rows of the table `firm`, segments left out.
+        ranges: firm -> 80 % range of the year's sales.
+    """
     live = [told.live[name] for name in firms["firm"] if name in told.live]
     if not live or told.newest is None:
         return {
             "headline": "There is no forecast of the year ahead yet",
             "lead": [missing(told.weeks, [], "any firm")],
             "totals": [],
+            "ranged": False,
         }
     currency = dict(zip(firms["firm"], firms["currency"], strict=True))
     # A segment alone may have the newest forecast.
@@ -55,7 +64,8 @@ def panel_outlook(firms: pd.DataFrame, told: Stories) -> dict[str, Any]:
     return {
         "headline": _headline(by_currency),
         "lead": [text for text in _lead(firms, told, live, current, counted) if text],
-        "totals": [_total(code, rows) for code, rows in by_currency.items()],
+        "totals": [_total(code, rows, ranges) for code, rows in by_currency.items()],
+        "ranged": bool(ranges),
     }
 
 
@@ -137,8 +147,10 @@ def _named(names: Sequence[str]) -> str:
     return words.listed([*names[: MOST_NAMED - 1], f"{count(len(names) - MOST_NAMED + 1)} more firms"])
 
 
-def _total(code: str, rows: Sequence[Story]) -> tuple[str, list[str]]:
-    """One currency: firms, sales of the last and the next 52 weeks, the change, and that of the year before."""
+def _total(
+    code: str, rows: Sequence[Story], ranges: Mapping[str, tuple[float, float]]
+) -> tuple[str, list[str]]:
+    """One currency: firms, sales of the last and the next 52 weeks, ranges, the change, and that of the year before."""
     money, (last, ahead) = Money(code), _sums(rows)
     past = [story.realised.baseline_sales for story in rows if story.realised is not None]
     before = sum(past) if len(past) == len(rows) else 0.0
@@ -146,9 +158,30 @@ def _total(code: str, rows: Sequence[Story]) -> tuple[str, list[str]]:
         count(len(rows)),
         money.short(last),
         money.short(ahead),
+        *([_span(ends, money) for ends in total_ranges(rows, ranges)] if ranges else []),
         _change(last, ahead),
         _change(before, last),
     ]
+
+
+def total_ranges(
+    rows: Sequence[Story], ranges: Mapping[str, tuple[float, float]]
+) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
+    """80 % range of the firms' sum if they err independently (half widths add as squares), and if all err alike.
+
+    How far firms err together is not known: backtests of a panel hold few years that do not overlap. None where a firm
+    has no range.
+    """
+    if not rows or any(story.firm not in ranges for story in rows):
+        return None, None
+    total = sum(story.sales for story in rows)
+    below = [story.sales - ranges[story.firm][0] for story in rows]
+    above = [ranges[story.firm][1] - story.sales for story in rows]
+    return (total - math.hypot(*below), total + math.hypot(*above)), (total - sum(below), total + sum(above))
+
+
+def _span(ends: tuple[float, float] | None, money: Money) -> str:
+    return f"{money.short(ends[0])} – {money.short(ends[1])}" if ends else ""
 
 
 def _change(before: float | None, after: float | None) -> str:

@@ -40,7 +40,7 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, told: Sto
     return {
         "facts": _facts(con, whole),
         "fresh": freshness(con),
-        "outlook": panel_outlook(whole, told),
+        "outlook": panel_outlook(whole, told, facts.ranges),
         "firms": [firm_row(row, told, facts) for row in records(firms)],
         "has": _has(facts) | {"diagnostics": bool(len(made))},
         "track": {"bands": BAND_NAMES, "rows": band_rows(panel_track(con), None)},

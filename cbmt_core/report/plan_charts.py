@@ -126,14 +126,14 @@ def tornado(title: str, bars: Sequence[Bar], money: Money, step: str) -> Markup:
     """Each driver's effect on sales, lower to the left and higher to the right, the largest first."""
     tall = 34
     canvas = Canvas(HALF, tall * len(bars) + 46, title, f"Change in sales when each driver moves by {step}.",
-                    left=140, right=10, top=8, bottom=30)  # fmt: skip
+                    left=160, right=6, top=8, bottom=30)  # fmt: skip
     reach = max((abs(v) for bar in bars for v in (bar.down, bar.up)), default=1.0) or 1.0
-    x = canvas.x(-1.42 * reach, 1.42 * reach)
+    x = canvas.x(-1.55 * reach, 1.55 * reach)
     _, _, top, bottom = canvas.inner
     for k, bar in enumerate(bars):
         at = top + k * tall + 6
         for row, part in enumerate(bar.name.split("\n")):
-            canvas.text(6, at + 9 + 12 * row, part)
+            canvas.text(2, at + (14 if "\n" not in bar.name else 7) + 15 * row, part)
         for value, sign, colour in ((bar.down, "−", ORANGE), (bar.up, "+", BLUE)):
             ends = sorted((x(0.0), x(value)))
             canvas.add("rect", x=ends[0], y=float(at), width=max(1.0, ends[1] - ends[0]), height=20.0, fill=colour,

@@ -84,9 +84,8 @@ class Planning:
 
 def read_bands(con: duckdb.DuckDBPyConnection, story: Story | None) -> Bands:
     """The ranges of a live forecast that a page shows; none where it has none."""
-    shown = (
-        "AND purpose = 'live' AND (period IN ('quarter', 'year') OR (period = 'week' AND outcome = 'sales'))"
-    )
+    periods = "period IN ('month', 'quarter', 'year') OR (period = 'week' AND outcome = 'sales')"
+    shown = f"AND purpose = 'live' AND ({periods})"
     frame = _rows(con, "forecast_band", story, shown)
     if frame.empty:
         return Bands({})

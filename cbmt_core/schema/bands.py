@@ -10,7 +10,8 @@ _LEVEL = Column("level", "INTEGER", "per cent of outcomes that the band shall ho
 _PERIOD = Column(
     "period",
     "VARCHAR",
-    "week; quarter (13 weeks); to_date (all weeks from the first to this one); year; horizon (where it is not a year)",
+    "week; month (calendar, a week spread evenly over its days); quarter (13 weeks); to_date (all weeks from the first "
+    "to this one); year; horizon (where it is not a year)",
 )
 
 BAND_TABLES = (
@@ -81,8 +82,8 @@ BAND_TABLES = (
                 "bridge: order_volume, spend_per_order, net_replenishment",
             ),
             _PERIOD,
-            Column("week", "DATE", "first week of the period"),
-            Column("weeks", "INTEGER", "weeks of the period"),
+            Column("week", "DATE", "first week of the period; of a month its first day"),
+            Column("weeks", "INTEGER", "weeks of the period; of a month those with a day in it"),
             _LEVEL,
             Column("low", "DOUBLE", "lower end"),
             Column("high", "DOUBLE", "upper end"),

@@ -36,18 +36,24 @@ FORECAST_VIEWS: tuple[View, ...] = (
     View(
         "forecast_month",
         "The forecast by calendar month; a week's numbers are spread evenly over its seven days.",
-        "SELECT firm, model, CAST(date_trunc('month', day) AS DATE) AS month, count(*) AS days, "
+        "SELECT m.*, b.low AS sales_low, b.high AS sales_high FROM ("
+        "SELECT firm, model, origin, CAST(date_trunc('month', day) AS DATE) AS month, count(*) AS days, "
         "sum(acquired) / 7 AS acquired, sum(orders) / 7 AS orders, sum(sales) / 7 AS sales "
-        "FROM (SELECT *, week + CAST(k AS INTEGER) AS day FROM forecast, range(7) AS days(k)) "
-        "GROUP BY ALL ORDER BY ALL",
+        "FROM (SELECT *, week + CAST(k AS INTEGER) AS day FROM forecast, range(7) AS days(k)) GROUP BY ALL) AS m "
+        "LEFT JOIN (FROM forecast_band WHERE purpose = 'live' AND outcome = 'sales' AND period = 'month' "
+        "AND level = 80) AS b ON b.firm = m.firm AND b.model = m.model AND b.origin = m.origin AND b.week = m.month "
+        "ORDER BY m.firm, m.month",
         {
             "firm": FIRM.meaning,
             "model": MODEL.meaning,
+            "origin": ORIGIN.meaning,
             "month": "first day of the month",
             "days": "days of the month that the forecast covers: fewer in the first and the last one",
             "acquired": "new customers on these days",
             "orders": "orders on these days",
             "sales": "sales on these days",
+            "sales_low": "lower end of the 80 % range of sales on these days",
+            "sales_high": "upper end of it",
         },
     ),
     View(

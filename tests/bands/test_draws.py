@@ -111,6 +111,24 @@ def test_bands_are_quantiles_of_the_draws(draws):
     assert weekly == pytest.approx(means.loc["sales", "horizon"].iloc[0])  # means add up, quantiles do not
 
 
+def test_a_month_holds_its_days_share_of_every_draw(draws):
+    """Days counted one by one, with pandas."""
+    drawn = compose_draws(draws)
+    frame = bands(drawn, 100.0, BASELINE)
+    months = frame[(frame["period"] == "month") & (frame["outcome"] == "sales") & (frame["level"] == 80)]
+    days = [
+        (pd.Timestamp(week) + pd.Timedelta(days=k), t) for t, week in enumerate(drawn.weeks) for k in range(7)
+    ]
+    firsts = sorted({day.replace(day=1) for day, _ in days})
+    assert [pd.Timestamp(month) for month in months["week"]] == firsts
+    for row in months.itertuples():
+        held = [t for day, t in days if day.replace(day=1) == pd.Timestamp(row.week)]
+        sums = sum(drawn.sales[:, t] / 7 for t in held)
+        np.testing.assert_allclose([row.low, row.high], np.quantile(sums, [0.1, 0.9]))
+        assert row.weeks == len(set(held))
+    assert months["mean"].sum() == pytest.approx(drawn.sales.sum(axis=1).mean())
+
+
 def test_error_paths_are_those_of_other_firms_rescaled(panel):
     rng = np.random.default_rng(2)
     rows = [

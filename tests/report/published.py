@@ -133,7 +133,8 @@ def publish(
     dates = {field.name: getattr(design, field.name) for field in fields(Timeline)}
     _store(con, TIMELINE, pd.DataFrame([dates]))
     _store(con, STUDY_WINDOW, pd.DataFrame(windows, columns=STUDY_WINDOW.column_names))
-    _store(con, TABLES["forecast_choice"], pd.DataFrame(columns=TABLES["forecast_choice"].column_names))
+    for name in ("forecast_choice", "forecast_band"):
+        _store(con, TABLES[name], pd.DataFrame(columns=TABLES[name].column_names))
     for view in VIEWS:
         con.execute(f"CREATE OR REPLACE VIEW {view.name} AS {view.sql}")
     _choose(con, design)

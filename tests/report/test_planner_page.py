@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import time
+from unittest.mock import Mock
 from urllib.parse import unquote
 
+import numpy as np
 import pandas as pd
 import pytest
 from browsing import FIRMS, needs_browser
@@ -15,6 +17,7 @@ from published import DRAWS, SCENARIOS
 from cbmt_core.bands import revenue_from_rows
 from cbmt_core.report import plan_words
 from cbmt_core.report.numbers import Money, percent
+from cbmt_core.report.panel_outlook import total_ranges
 from cbmt_core.report.plan_words import Signal
 from cbmt_core.scenarios import baseline_of, outcome_of
 from cbmt_core.scenarios.outcome import interval
@@ -163,10 +166,57 @@ def test_a_phone_sees_the_forecast_and_that_tables_go_on(report, con, page):
     page.goto(address(report, con))
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     assert page.locator("#fan figure").evaluate("one => one.scrollLeft") > 100, "the fan starts at its end"
+    label = page.locator("#fan .pinned text").first.bounding_box()
+    assert 0 <= label["x"] < 60, "the vertical axis stays in sight"
+    taken = page.locator("#fan .take").first.bounding_box()
+    assert 0 <= taken["x"] < 60, "and so does the link to the numbers"
     wide = page.locator(".scroll:has(#scenario-table)")
     assert "more" in wide.get_attribute("class")
     wide.evaluate("one => { one.scrollLeft = one.scrollWidth; one.dispatchEvent(new Event('scroll')); }")
     assert "more" not in wide.get_attribute("class")
+
+
+@needs_browser
+def test_on_paper_nothing_is_cut_or_folded_away(report, con, page, tmp_path):
+    """The first sheet has the headline, no chart crosses the edge of the sheet, and months are shown."""
+    page.goto(address(report, con))
+    file = tmp_path / "page.pdf"
+    page.pdf(path=file, format="A4", print_background=True)
+    assert file.read_bytes().startswith(b"%PDF")
+    page.set_viewport_size({"width": 700, "height": 990})
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert page.locator("#months tbody tr").first.is_visible()
+    edges = page.evaluate(
+        "[...document.querySelectorAll('svg.chart')].map(one => one.getBoundingClientRect().right)"
+    )
+    assert edges
+    assert max(edges) <= 700
+    assert page.evaluate("getComputedStyle(document.querySelector('.lead')).breakInside") == "auto"
+    assert page.evaluate("getComputedStyle(document.querySelector('#fan figure')).breakInside") == "avoid"
+
+
+@needs_browser
+def test_months_have_the_range_of_the_table(report, con, page):
+    page.goto(address(report, con))
+    page.locator("summary", has_text="month").click()
+    shown = page.locator("#months tbody tr").evaluate_all("all => all.map(row => row.cells[2].innerText)")
+    stored = con.execute(
+        "SELECT sales_low, sales_high FROM forecast_month WHERE firm = ? ORDER BY month", [FIRM]
+    ).fetchall()
+    assert shown == [f"{MONEY.short(low)} – {MONEY.short(high)}" for low, high in stored]
+
+
+def test_a_sum_of_firms_has_the_range_of_what_is_known_of_them():
+    """Two equal firms: alike the half widths add up, apart they grow by the root of two. Draws agree."""
+    rng = np.random.default_rng(5)
+    own = 100 + 10 * rng.standard_normal((2, 40_000))
+    ends = tuple(np.quantile(own[0], [0.1, 0.9]))
+    stories = [Mock(firm=name, sales=100.0) for name in "ab"]
+    apart, alike = total_ranges(stories, {"a": ends, "b": ends})
+    np.testing.assert_allclose(apart, np.quantile(own.sum(axis=0), [0.1, 0.9]), rtol=0.01)
+    np.testing.assert_allclose(alike, np.quantile(2 * own[0], [0.1, 0.9]), rtol=1e-9)
+    assert total_ranges(stories, {"a": ends}) == (None, None)
 
 
 def test_unfinished_quarters_are_marked(report, con):

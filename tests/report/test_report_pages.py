@@ -142,7 +142,7 @@ def test_hovering_tells_the_week_and_its_sales(report, con, page):
     page.goto(path_of(report, con, firm).as_uri())
     tip = page.locator(".tip")
     assert not tip.is_visible()
-    chart = page.locator("#layers svg")
+    chart = page.locator("#layers svg.chart")
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
     chart.hover(position={"x": box["width"] * 0.3, "y": box["height"] / 2})

@@ -1,5 +1,9 @@
 """Every export of the corpus is detected without help, and its revenue is right to the cent."""
 
+import random
+from datetime import datetime, timedelta
+from decimal import Decimal
+
 import pytest
 from exports import EXPORTS, written
 
@@ -66,3 +70,46 @@ def test_a_preview_counts_every_row_that_is_in_no_order(tmp_path):
     assert seen.used + sum(seen.reasons.values()) == seen.rows == 5
     assert seen.reasons == {"refunded in full": 2, "missing customer": 1}
     assert (seen.sales, seen.refunds, seen.refund_rows, seen.guest_sales) == (7, 7, 2, 7)
+
+
+def test_line_items_with_discounts_refunds_and_guests_add_up_to_the_cent(tmp_path):
+    """Several lines an invoice, equal lines, discounts as negative lines, refunds of their own id, guests.
+
+    Every cent is counted while the file is made, in decimals.
+    """
+    rng, begin = random.Random(18), datetime(2018, 1, 7)
+    revenue, guest_sales, rows, refunds, guests, equal = Decimal(0), Decimal(0), [], 0, 0, 0
+    for k in range(1500):
+        when = begin + timedelta(minutes=rng.randrange(60 * 7 * 24 * 60))
+        who = "" if rng.random() < 0.02 else f"C{rng.randrange(200)}"
+        lines = [Decimal(rng.randrange(99, 9000)) / 100 for _ in range(rng.randrange(1, 8))]
+        if rng.random() < 0.3:
+            lines.append(lines[-1])
+            equal += 1
+        if rng.random() < 0.25:
+            lines.append(-(sum(lines) * rng.randrange(5, 30) / 100).quantize(Decimal("0.01")))
+        rows += [(when, f"INV{k}", who, amount) for amount in lines]
+        if not who:
+            guests, guest_sales = guests + len(lines), guest_sales + sum(lines)
+            continue
+        revenue += sum(lines)
+        if rng.random() < 0.05:
+            back = (sum(lines) * rng.randrange(10, 100) / 100).quantize(Decimal("0.01"))
+            rows.append((when + timedelta(hours=1), f"CR{k}", who, -back))
+            revenue, refunds = revenue - back, refunds + 1
+    assert min(refunds, guests, equal) > 20
+    rows.sort()
+    file = tmp_path / "lines.csv"
+    file.write_text("Invoice,InvoiceDate,Customer ID,StockCode,Line Total\n" + "".join(
+        f"{invoice},{when:%Y-%m-%d %H:%M:%S},{who},SKU,{amount}\n" for when, invoice, who, amount in rows
+    ))  # fmt: skip
+    found = detect(file, {}, {}, "shop")
+    source = SourceConfig.model_validate(
+        {"name": "shop", "path": str(file), "currency": "GBP", "timezone": "Europe/London", **found.settings,
+         "columns": found.columns}
+    )  # fmt: skip
+    seen = preview(source, tmp_path)
+    assert (seen.sales, seen.guest_sales) == (revenue, guest_sales)
+    assert seen.reasons["missing customer"] == guests
+    assert seen.refund_rows == refunds
+    assert seen.used + sum(seen.reasons.values()) == seen.rows == len(rows)

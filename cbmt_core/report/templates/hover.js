@@ -107,6 +107,28 @@
   });
   // A shadow says that a table goes on to the right.
   const cue = (one) => one.classList.toggle("more", one.scrollWidth - one.clientWidth - one.scrollLeft > 4);
+  // Wide charts scroll on a narrow screen; their vertical axis stays in sight, and so does the link to their numbers.
+  document.querySelectorAll("figure.wide, #layers, #tenure, #triangle").forEach((one) => {
+    const svg = one.querySelector("svg.chart");
+    if (!svg) return;
+    const pan = Object.assign(document.createElement("div"), { className: "pan" });
+    pan.append(...[...one.childNodes].slice([...one.childNodes].indexOf(svg)));
+    one.append(pan);
+    const labels = [...svg.querySelectorAll("text.axis[text-anchor=end]")], [, , width, height] = svg.getAttribute("viewBox").split(" ").map(Number);
+    const edge = Math.max(0, ...labels.map((label) => Number(label.getAttribute("x")))) + 3;
+    const pinned = pan.insertBefore(Object.assign(document.createElement("div"), { className: "pinned" }), svg);
+    pinned.setAttribute("aria-hidden", "true");
+    const axis = element(pinned, "svg", { viewBox: `0 0 ${edge} ${height}` });
+    labels.forEach((label) => axis.append(label.cloneNode(true)));
+    const fit = () => {
+      const drawn = svg.getBoundingClientRect(), scale = drawn.width / width;
+      axis.setAttribute("width", edge * scale);
+      axis.setAttribute("height", drawn.height);
+      pinned.style.marginRight = -edge * scale + "px";
+    };
+    fit();
+    addEventListener("resize", fit);
+  });
   // Charts over time that are wider than the screen begin at their end: the forecast.
   document.querySelectorAll("figure.wide, #layers").forEach((one) => { one.scrollLeft = one.scrollWidth; });
   document.querySelectorAll(".scroll, figure.wide, #layers, #tenure, #triangle").forEach((one) => {
@@ -114,6 +136,8 @@
     cue(one);
     addEventListener("resize", () => cue(one));
   });
+  // On paper nothing is folded away.
+  addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((one) => { one.open = true; }));
   // Tables whose headers are buttons are sorted by what stands in their cells.
   document.querySelectorAll("th[data-sort]").forEach((head) => {
     head.tabIndex = 0;
