@@ -21,7 +21,7 @@ from cbmt_core.transactions.reasons import NOT_BAD
 from cbmt_pipeline.cli_summary import print_summary
 from cbmt_pipeline.holder import holding
 from cbmt_pipeline.manifest import digest_of
-from cbmt_pipeline.plain_errors import plain_text
+from cbmt_pipeline.plain_errors import plain_text, stops_all
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
 from cbmt_pipeline.progress import Bar, console, listen
 from cbmt_pipeline.project import Project
@@ -319,8 +319,7 @@ class Job:
                 f"and {len(warnings) - MOST_TOLD} more warnings: the checks `trusted` in the UI tell them"
             )
         trouble = [plain_text(outcome.failure) for outcome in outcomes if not outcome.success]
-        if step.name != "warehouse" and (cause := next(filter(None, trouble), "")):
-            # Every further firm and step would fail of the same.
+        if step.name != "warehouse" and (cause := next(filter(stops_all, trouble), "")):
             raise CbmtError(f"{_title(step)}: {cause}")
         if step.name == "warehouse" and not outcomes[0].success:
             raise CbmtError(f"data/cbmt.duckdb was left as it was: {outcomes[0].failure}")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 
-__all__ = ["is_full", "plain", "plain_text"]
+__all__ = ["is_full", "plain", "plain_text", "stops_all"]
 
 FULL = 1_000_000
 """Bytes free below which a disk is full."""
@@ -20,6 +20,7 @@ _ADVICE = {
     errno.EROFS: "the folder is on a read-only file system: mount it for writing, or use --project with another folder",
     errno.EACCES: "this user may not read or write it: change its owner or mode (chown, chmod), or use another user",
     errno.EPERM: "this user may not read or write it: change its owner or mode (chown, chmod), or use another user",
+    errno.EAGAIN: "another process has the file open for writing: close it, or open it with duckdb -readonly",
     errno.EMFILE: "too many open files: raise the limit (ulimit -n 4096)",
     errno.EIO: "the disk cannot be read or written: see whether it is full (df -h), otherwise check it",
 }
@@ -31,6 +32,7 @@ _TEXTS = {
     "attempt to write a readonly database": errno.EACCES,
     "unable to open database file": errno.EACCES,
     "Permission denied": errno.EACCES,
+    "Could not set lock on file": errno.EAGAIN,
     "Too many open files": errno.EMFILE,
     "disk I/O error": errno.EIO,  # SQLite says so also where the disk is full.
 }
@@ -66,6 +68,11 @@ def plain_text(text: str, *folders: Path) -> str:
                     return f"{full}: {_ADVICE[errno.ENOSPC]}"
                 return line.strip() if _ADVICE[number] in line else f"{line.strip()}: {_ADVICE[number]}"
     return ""
+
+
+def stops_all(text: str) -> bool:
+    """Whether a message of `plain_text` names a cause that every firm and step would meet."""
+    return any(_ADVICE[number] in text for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
 
 
 def is_full(folder: Path) -> bool:

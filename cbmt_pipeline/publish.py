@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
 from typing import TypeVar
@@ -37,6 +38,7 @@ def publish(project: Project, plan: Plan) -> dict[str, int]:
     rows: dict[str, int] = {}
     with (
         atomic.replacing(project.warehouse) as target,
+        ExitStack() as cleaning,
         duck.connect(project.spill) as con,
         project.reading_whole(),
     ):
@@ -44,6 +46,7 @@ def publish(project: Project, plan: Plan) -> dict[str, int]:
         for schema in SCHEMAS:
             con.execute(f"CREATE SCHEMA {schema}")
         snapshot = Snapshot(project, plan, con)
+        cleaning.enter_context(snapshot.scratch)
         snapshot.attach_before()
         for table in plan.tables.values():
             if table.native:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import duckdb
 
@@ -36,6 +40,8 @@ class Snapshot:
     project: Project
     plan: Plan
     con: duckdb.DuckDBPyConnection
+    scratch: ExitStack = field(default_factory=ExitStack)
+    """Removes temporary files when closed."""
 
     @cached_property
     def state(self) -> State:
@@ -74,7 +80,14 @@ class Snapshot:
         path = self.project.warehouse
         if self.study_is_whole or not path.exists():
             return
-        self.con.execute(f"ATTACH {literal(str(path))} AS {BEFORE} (READ_ONLY)")
+        attach = "ATTACH {} AS " + BEFORE + " (READ_ONLY)"
+        try:
+            self.con.execute(attach.format(literal(str(path))))
+        except duckdb.IOException:
+            # An analyst has it open for writing. What was published is in the file, and can be copied.
+            copy = Path(self.scratch.enter_context(TemporaryDirectory())) / "before.duckdb"
+            shutil.copyfile(path, copy)
+            self.con.execute(attach.format(literal(str(copy))))
         if not self._before_serves():
             self.con.execute(f"DETACH {BEFORE}")
 

@@ -1,0 +1,61 @@
+"""Four writers, a publisher and four analysts at once: no error, no torn read; how long queries took."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from in_process import leftovers
+from small_project import make_all, new_project
+
+from cbmt_core.names import Unit
+from cbmt_pipeline.plan import the_plan
+from cbmt_pipeline.publish import publish
+
+pytestmark = pytest.mark.soak
+
+FIRMS = ("A, B & Söhne", "it's 50% off/..", "three", "four")
+SECONDS = int(os.environ.get("CBMT_LOAD_SECONDS", "180"))
+
+
+def test_writers_a_publisher_and_analysts_at_once(tmp_path: Path) -> None:
+    project = new_project(tmp_path / "project", FIRMS)
+    for k, firm in enumerate(FIRMS):
+        (project.root / "orders" / f"{k}.csv").rename(project.root / "orders" / f"{Unit(firm).slug}.csv")
+    project.intake.update(project.config, project.root)
+    assert make_all(project) == {}
+    publish(project, the_plan())
+    script = Path(__file__).with_name("load.py")
+    roles = [*(("writer", firm) for firm in FIRMS), ("publisher", ""), *[("analyst", str(len(FIRMS)))] * 4]
+    started = [
+        (
+            role,
+            subprocess.Popen(
+                [sys.executable, str(script), role, str(project.root), str(SECONDS), what],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            ),
+        )
+        for role, what in roles
+    ]  # fmt: skip
+    told: dict[str, list[dict[str, list[float]]]] = {"writer": [], "publisher": [], "analyst": []}
+    for role, process in started:
+        out, err = process.communicate()
+        assert process.returncode == 0, f"{role}: {err[-2000:]}"
+        told[role].append(json.loads(out))
+    latencies = sorted(1000 * second for one in told["analyst"] for second in one["latencies"])
+    torn = [name for one in told["analyst"] for name in one["torn"]]
+    assert not torn
+    assert not leftovers(project.root)
+    written = sum(one["written"] for one in told["writer"])  # type: ignore[misc]
+    print(
+        f"load: {SECONDS} s, {written} versions of {len(FIRMS)} firms written, "
+        f"{told['publisher'][0]['published']} publishes (longest {max(told['publisher'][0]['seconds']):.1f} s), "
+        f"{len(latencies)} queries: errors 0, torn reads {len(torn)}; latency median "
+        f"{statistics.median(latencies):.0f} ms, p99 {latencies[int(0.99 * len(latencies))]:.0f} ms, "
+        f"max {latencies[-1]:.0f} ms"
+    )
