@@ -289,7 +289,7 @@ class NetworksConfig(_Section):
     profile: ProfileName = "quick"
     models: tuple[str, ...] | None = None
     """Names of networks; all of them unless stated, none when empty."""
-    storage: str | None = Field(default=None, pattern="^[a-z0-9+]+://")
+    storage: str | None = Field(default=None, pattern="^[a-z0-9+]+://", repr=False)
     """URL of a database for the searches, where several machines share them; otherwise a file a firm."""
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 import hashlib
 import itertools
 import math
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import optuna
 from optuna.distributions import (
@@ -127,10 +129,29 @@ def check_storage(storage: str | Path) -> None:
     try:
         optuna.get_all_study_names(_backend(storage))
     except Exception as error:  # Whatever the driver, its absence or the server says.
+        said = without_password(str(error).partition("\n")[0], storage)
+        # Not "from error": what the driver says, and with it the address, would be in every log of the traceback.
         raise ConfigError(
-            f"searches cannot be kept in {str(storage).rpartition('@')[2]}: {str(error).splitlines()[0]}. "
+            f"searches cannot be kept in {without_password(str(storage), storage)}: {said}. "
             "Does it answer, and is the driver there (for PostgreSQL: pip install 'cbmt-pipeline[postgres]')?"
-        ) from error
+        ) from None
+
+
+def without_password(text: str, storage: str | Path) -> str:
+    """`text` without the password of a database's address, however it is written there."""
+    if not _is_address(storage):
+        return text
+    given = {word for pattern in _PASSWORD for word in pattern.findall(str(storage))}
+    for word in sorted({form for one in given for form in (one, unquote(one))}, key=len, reverse=True):
+        text = text.replace(word, "***")
+    return text
+
+
+_PASSWORD = (
+    re.compile(r"(?<=://)[^:/?#@\s]*:(\S+)(?=@)"),
+    re.compile(r"[?&](?:password|passwd|pwd|sslpassword|token)=([^&#\s]+)"),
+)
+"""Where a password stands in an address: user:password@host, or a parameter."""
 
 
 def _run(

@@ -7,6 +7,7 @@ import warnings
 import dagster as dg
 
 from cbmt_core.quality import CHECKED_TABLES, Verdict
+from cbmt_pipeline.metadata import as_text
 from cbmt_pipeline.partitions import firm_partitions
 
 __all__ = ["TRUSTED", "check_specs", "evaluation"]
@@ -33,7 +34,10 @@ def check_specs() -> list[dg.AssetCheckSpec]:
 
 def evaluation(verdict: Verdict, partition: str) -> dg.AssetCheckEvaluation:
     """The verdict on one firm as Dagster records it: errors block, warnings show."""
-    lines = [*(f"- {text}" for text in verdict.errors), *(f"- (warning) {text}" for text in verdict.warnings)]
+    lines = [
+        *(f"- {as_text(text)}" for text in verdict.errors),
+        *(f"- (warning) {as_text(text)}" for text in verdict.warnings),
+    ]
     return dg.AssetCheckEvaluation(
         asset_key=dg.AssetKey(verdict.table),
         check_name=TRUSTED,

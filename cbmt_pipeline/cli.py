@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import ipaddress
 import os
 import socket
 import sys
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import click
+from rich.markup import escape
 from rich.table import Table
 
 from cbmt_core.errors import CbmtError
@@ -26,6 +29,8 @@ from cbmt_pipeline.progress import Bar, console
 from cbmt_pipeline.project import CONFIG_FILE, Project
 
 __all__ = ["main", "process"]
+
+LOOPBACK = "127.0.0.1"
 
 
 class _Group(click.Group):
@@ -183,10 +188,20 @@ def upgrade(project: Project) -> None:
         console.print(line, markup=False)
 
 
+def _only_this_machine(host: str) -> bool:
+    """Whether nobody but this machine's own users can reach the address."""
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return host == "localhost"
+
+
 @main.command()
 @click.option("--port", default=3000, show_default=True)
+@click.option(
+    "--host", default=LOOPBACK, show_default=True, help="Address to listen on; the UI asks for no password."
+)
 @click.pass_obj
-def ui(project: Project, port: int) -> None:
+def ui(project: Project, port: int, host: str) -> None:
     """Open the Dagster UI on 127.0.0.1, with the daemon that runs schedules, sensors and backfills."""
     from cbmt_pipeline.instance import use_project
     from cbmt_pipeline.runner import fail_orphaned_runs
@@ -194,13 +209,19 @@ def ui(project: Project, port: int) -> None:
     _ = project.config
     project.check_schema()
     with socket.socket() as probe:
-        if probe.connect_ex(("127.0.0.1", port)) == 0:
+        if probe.connect_ex((LOOPBACK, port)) == 0:
             raise CbmtError(f"port {port} is taken, maybe by another `cbmt ui`; choose one with --port")
     # Held by this process, and by the one that takes its place below.
     os.set_inheritable(hold(project, "ui"), True)
     fail_orphaned_runs(project, ui_is_gone=True)
     use_project(project)
-    console.print(f"the UI will be at http://127.0.0.1:{port} (stop it with Ctrl-C)")
+    if not _only_this_machine(host):
+        console.print(
+            f"[bold]warning:[/bold] listening on {escape(host)}: everyone who reaches this machine can read the data, "
+            "start runs and delete them, for the UI asks for no password. Put a proxy before it that does, or leave "
+            "out --host."
+        )
+    console.print(f"the UI will be at http://{escape(host)}:{port} (stop it with Ctrl-C)")
     arguments = [
         "-m",
         "dagster",
@@ -208,7 +229,7 @@ def ui(project: Project, port: int) -> None:
         "-m",
         "cbmt_pipeline.definitions",
         "-h",
-        "127.0.0.1",
+        host,
         "-p",
         str(port),
     ]

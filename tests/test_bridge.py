@@ -257,6 +257,22 @@ def test_each_exclusion_has_its_reason(con, change, said):
     assert said in reason_after(con, change)
 
 
+def test_an_endpoint_with_an_unknown_cohort_is_unknown_not_the_sum_of_the_others(con):
+    con.execute(f"UPDATE forecast_cohort_week SET sales = NULL WHERE {FIRST} AND week = DATE '2019-06-02'")
+    table = bridge_table(con, Relations(), WINDOWS).set_index(["firm", "model"])
+    row = table.loc[(con.execute("SELECT min(firm) FROM firm").fetchall()[0][0], "rf")]
+    unknown = [
+        "repeat_orders_1",
+        "repeat_sales_1",
+        "new_sales_1",
+        "target_sales",
+        "sales_change",
+        "order_volume",
+    ]
+    assert row[unknown].isna().all()
+    assert row[["repeat_orders_0", "repeat_sales_0", "baseline_sales"]].notna().all()
+
+
 def test_sums_left_over_from_cancellation_are_not_used(con):
     # Two rows that cancel but for a hundred-millionth of a millionth.
     con.execute("CREATE OR REPLACE TABLE cohort_week AS SELECT * REPLACE (CAST(repeat_orders AS DOUBLE) "

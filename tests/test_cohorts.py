@@ -137,6 +137,11 @@ def test_a_firm_counted_on_paper(con):
         (design.study.first, 2, 1, Decimal("20.0000")),
         (design.study.first + 2 * WEEK, 2, 1, Decimal("30.0000")),
     ]
+    # Their first orders ever are unknown: all orders of the left-censored cohort are repeats.
+    assert con.execute(
+        "SELECT DISTINCT initial_orders, initial_sales, repeat_orders = orders, repeat_sales = sales "
+        "FROM cohort_week WHERE left_censored"
+    ).fetchall() == [(0, Decimal(0), True, True)]
     assert con.execute(
         "SELECT tenure, cohort_size, orders, initial_orders, repeat_orders, initial_sales, repeat_sales, "
         "active_customers, ropc, aov FROM cohort_week "
@@ -153,6 +158,9 @@ def test_a_firm_counted_on_paper(con):
     make_firm(con, UNIT, "transactions", "cohort_week", COUNTS, design)
     (firm,) = rows_of(con, "firm")
     assert (firm["customers"], firm["orders"], firm["sales"]) == (5, 9, Decimal("89.50"))
+    # "gone" ordered on a Friday, two days before the first whole week; "too late" after the last one.
+    assert firm["first_week"] == design.study.first - 14 * WEEK
+    assert firm["last_week"] == design.study.first + 8 * WEEK
     assert (firm["washout_orders"], firm["washout_sales"]) == (2, Decimal("15.00"))
     assert (firm["unfinished_orders"], firm["unfinished_sales"]) == (1, Decimal("9.00"))
     assert firm["left_censored_customers"] == 2
@@ -162,10 +170,13 @@ def test_a_firm_counted_on_paper(con):
 
 def test_the_first_of_two_orders_at_one_time_is_told_by_its_id(con):
     design = small_design(0)
-    orders = [("c", "b", at(design, 0), Decimal(9)), ("c", "a", at(design, 0), Decimal(2))]
-    for shuffled in (orders, orders[::-1]):
-        make(con, shuffled, design)
-        assert con.execute("SELECT initial_sales FROM cohort_week WHERE tenure = 0").fetchall() == [(2,)]
+    for first, second in ((2, 9), (9, 2)):
+        orders = [("c", "b", at(design, 0), Decimal(second)), ("c", "a", at(design, 0), Decimal(first))]
+        for shuffled in (orders, orders[::-1]):
+            make(con, shuffled, design)
+            assert con.execute("SELECT initial_sales FROM cohort_week WHERE tenure = 0").fetchall() == [
+                (first,)
+            ]
 
 
 def test_without_a_washout_there_is_no_left_censored_cohort(con):

@@ -121,6 +121,21 @@ def test_score_by_hand():
     )
 
 
+def test_repeat_orders_are_weighted_by_cohort_size():
+    full = firm()
+    drivers = PrimitiveForecast(
+        A=np.array([0.0, 2.0]),
+        R=np.array([[0.5, 1.5], [0.0, 0.5], [0.0, 0.0], [NAN, 0.0]]),
+        V=np.full((4, 2), 20.0),
+    )
+    scores = {
+        s.outcome: s
+        for s in score(full, compose(full.until(full.design.origin), drivers), full.design.origin)
+    }
+    # Weights 10, 10 | 4, 4 | 2: one miss, |1.5 - 0.5| / 1 = 1, of weight 10.
+    assert scores["ropc"].smape == pytest.approx(100 * 10 / 30)
+
+
 def test_a_perfect_forecast_scores_zero_at_every_horizon():
     full = firm(holdout=40)
     seen = full.until(full.design.origin)

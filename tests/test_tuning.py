@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import optuna
 import pytest
 from optuna.distributions import CategoricalDistribution, FloatDistribution
 
+from cbmt_core.config import NetworksConfig
 from cbmt_core.errors import ConfigError
 from cbmt_core.tuning import Choice, Found, Report, Stages, check_storage, forget, search
 
@@ -185,6 +187,32 @@ def test_forgotten_study_is_searched_anew_and_others_are_kept(tmp_path: Path) ->
 
 def test_storage_that_does_not_answer_is_named_without_its_password(tmp_path: Path) -> None:
     check_storage(tmp_path / "new" / "journal")
-    with pytest.raises(ConfigError, match=r"cannot be kept in 127\.0\.0\.1:9/none.*postgres") as refusal:
+    with pytest.raises(ConfigError, match=r"cannot be kept in \S+@127\.0\.0\.1:9/none.*postgres") as refusal:
         check_storage("postgresql+psycopg://me:secret@127.0.0.1:9/none")
     assert "secret" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql+psycopg://me:hunter2%21@127.0.0.1:9/none",
+        "postgresql+psycopg://me:hunter2%21@host with spaces/none",
+        "nodriver://me:hunter2%21@127.0.0.1/none",
+        "postgresql+psycopg://127.0.0.1:9/none?user=me&password=hunter2%21",
+        "sqlite://me:hunter2%21@nowhere/none",
+    ],
+)
+def test_a_password_is_in_no_error_and_no_traceback(address: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        check_storage(address)
+    told = "".join(traceback.format_exception(caught.value, chain=True))
+    shown = "\n".join(line for line in told.splitlines() if "check_storage(address)" not in line)
+    assert "hunter2" not in shown
+    assert "***" in str(caught.value)
+    networks = NetworksConfig(storage=address)
+    assert "hunter2" not in f"{networks!r} {networks}"
+
+
+def test_an_address_without_a_password_is_shown_whole() -> None:
+    with pytest.raises(ConfigError, match=r"nodriver://127\.0\.0\.1:9/none"):
+        check_storage("nodriver://127.0.0.1:9/none")

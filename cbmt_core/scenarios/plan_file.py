@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 
-from cbmt_core.duck import literal
+from cbmt_core.duck import literal, path_literal
 from cbmt_core.errors import ConfigError
 
 __all__ = ["read_plan"]
@@ -22,7 +22,7 @@ def read_plan(con: duckdb.DuckDBPyConnection, path: Path, firm: str, firms: int 
     """
     if not path.exists():
         raise ConfigError(f"[plan] file: there is no file {path}")
-    source = f"read_csv({literal(str(path))}, all_varchar = true)"
+    source = f"read_csv({path_literal(path)}, all_varchar = true)"
     try:
         names = [row[0] for row in con.execute(f"DESCRIBE FROM {source}").fetchall()]
     except duckdb.Error as error:

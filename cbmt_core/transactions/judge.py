@@ -133,7 +133,7 @@ def _conditions(
         found.append(
             (
                 "currency",
-                f"upper(trim(CAST(f_currency AS VARCHAR))) NOT IN ('', '{source.currency}')",
+                f"upper(trim(CAST(f_currency AS VARCHAR))) NOT IN ('', {literal(source.currency)})",
                 OTHER_CURRENCY,
             )
         )

@@ -47,7 +47,13 @@ def files_of(source: SourceConfig, root: Path) -> list[Path]:
         and p.is_file()
         and (suffixes == ("",) or not any(part.startswith((".", "~$")) for part in p.relative_to(base).parts))
     )
+    home = base.resolve()
     for file in files:
+        if suffixes != ("",) and not file.resolve().is_relative_to(home):
+            raise UnreadableSource(
+                f"source {source.name!r}: the link {file} leads out of {base}; copy the file there, or name it in a "
+                "source of its own"
+            )
         try:
             str(file).encode()
         except UnicodeEncodeError:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from cbmt_core.compose import RevenueForecast
-from cbmt_core.duck import literal
+from cbmt_core.duck import literal, path_literal
 from cbmt_core.errors import ConfigError
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 from cbmt_core.value.ages import cumulative_sales, quarter_of
@@ -31,7 +31,7 @@ def read_spend(con: duckdb.DuckDBPyConnection, path: Path, firm: str, firms: int
     if not path.exists():
         raise ConfigError(f"[value] spend: there is no file {path}")
     reader = "read_parquet" if path.suffix == ".parquet" else "read_csv"
-    source = f"{reader}({literal(str(path))})"
+    source = f"{reader}({path_literal(path)})"
     try:
         names = [row[0] for row in con.execute(f"DESCRIBE FROM {source}").fetchall()]
         if missing := [name for name in ("week", "spend") if name not in names]:

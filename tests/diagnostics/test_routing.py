@@ -23,6 +23,8 @@ from cbmt_core.diagnostics.routing import (
     strata,
     study,
 )
+from cbmt_core.diagnostics.routing.policy import Decision
+from cbmt_core.diagnostics.routing.study import _choices
 
 
 def panel_of(n: int, *, signal: float = 0.0, seed: int = 3, measures: int = 6) -> RoutingPanel:
@@ -209,3 +211,12 @@ def test_one_class_among_the_training_firms_is_no_error():
         errors_of(made.policies, PRIMARY)["oracle"]
     }
     assert set(made.choices["model"]) == {"cbmt"}
+
+
+def test_a_probability_at_the_threshold_gets_the_joint_model():
+    """As in the search for the threshold, which counts such a firm among those of the joint model."""
+    made = Decision(threshold=0.5, own=np.array([0.5, 0.4]), others=np.array([0.4, 0.5, 0.6]))
+    assert made.to_joint.tolist() == [False, True, True]
+    first, second = panel_of(2), replace(panel_of(3), firms=["x", "y", "z"])
+    chosen = _choices(first, second, second.take(np.array([], int)), "logistic", made)
+    assert chosen["model"].tolist() == ["cbmt", "single_task", "single_task", "cbmt", "cbmt"]

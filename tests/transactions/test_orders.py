@@ -83,6 +83,17 @@ def test_equal_lines_of_an_invoice_are_two_lines_and_those_of_another_file_dupli
     assert (counts.rows_in, counts.rows_used, counts.rows_quarantined, counts.rows_bad) == (7, 5, 2, 0)
 
 
+def test_equal_orders_of_two_customers_in_two_files_are_no_duplicates(shop, con):
+    """Two customers order the same at the same time, and both files hold both: each keeps one order."""
+    both = "F,c,2017-01-02,5\nF,d,2017-01-02,5\n"
+    shop.put("a.csv", HEAD + both)
+    shop.put("b.csv", HEAD + both + "F,e,2017-01-03,7\n")
+    shop.update()
+    shop.make(con)
+    assert quarantine(con) == [("orders/b.csv", 1, "duplicate"), ("orders/b.csv", 2, "duplicate")]
+    assert [(c, a) for c, _, _, a, _ in orders(con)] == [("c", 5), ("d", 5), ("e", 7)]
+
+
 def test_without_ids_overlapping_exports_do_not_count_twice_and_equal_lines_do(shop, con):
     shop.put("a.csv", HEAD + "F,c,2017-01-02,5\nF,c,2017-01-02,5\nF,c,2017-01-03,5\n")
     shop.put("b.csv", HEAD + "F,c,2017-01-02,5\nF,c,2017-01-02,5\nF,c,2017-01-02,5\nF,c,2017-01-04,5\n")

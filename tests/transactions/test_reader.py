@@ -8,6 +8,8 @@ import duckdb
 import pytest
 from sources import HEAD, Shop
 
+from cbmt_core.transactions.reader import UnreadableSource, files_of
+
 GOOD = "F,c1,2017-01-01 10:00:00,5\n"
 NOON = datetime(2017, 1, 1, 10)
 
@@ -368,3 +370,23 @@ def test_a_missing_path_and_a_missing_table_are_told(shop):
     assert "say which table" in shop.update().failed["shop"]
     shop.config({"path": "orders/o.duckdb", "table": "nothing"})
     assert "nothing" in shop.update().failed["shop"]
+
+
+def test_a_link_that_leads_out_of_a_source_folder_is_refused_by_name(shop, tmp_path):
+    """Whoever may put files into the folder must not be able to read others with it."""
+    secret = tmp_path / "elsewhere.csv"
+    secret.write_text(HEAD + "F,c,2017-01-02,5\n")
+    shop.put("a.csv", HEAD + "F,c,2017-01-02,5\n")
+    (shop.orders / "inside.csv").symlink_to(shop.orders / "a.csv")
+    assert len(files_of(shop.project.sources[0], shop.root)) == 2
+    (shop.orders / "b.csv").symlink_to(secret)
+    with pytest.raises(UnreadableSource, match=r"the link .*b\.csv leads out of .*orders"):
+        files_of(shop.project.sources[0], shop.root)
+
+
+def test_a_source_may_itself_be_a_link(shop, tmp_path):
+    (tmp_path / "far").mkdir()
+    (tmp_path / "far" / "a.csv").write_text(HEAD + "F,c,2017-01-02,5\n")
+    (shop.root / "near").symlink_to(tmp_path / "far")
+    shop.config({"path": "near"})
+    assert [file.name for file in files_of(shop.project.sources[0], shop.root)] == ["a.csv"]

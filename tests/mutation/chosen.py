@@ -1,0 +1,149 @@
+"""Mutants written by hand: what a tired engineer might do to the code that numbers and files rest on."""
+
+# ruff: noqa: E501  one line a mutant reads best
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["CHOSEN", "NAMED", "Chosen"]
+
+ATOMIC, PUBLISH, SVG = "cbmt_core/atomic.py", "cbmt_pipeline/publish.py", "cbmt_core/report/svg.py"
+POLICY, STUDY = "cbmt_core/diagnostics/routing/policy.py", "cbmt_core/diagnostics/routing/study.py"
+ORDERS, COHORTS, COMPOSE = "cbmt_core/transactions/orders.py", "cbmt_core/cohorts.py", "cbmt_core/compose.py"
+CONTRIBUTIONS, TABLE = "cbmt_core/bridge/contributions.py", "cbmt_core/bridge/table.py"
+ERRORS, METRICS = "cbmt_core/bridge/errors.py", "cbmt_core/metrics.py"
+WALK, LAKE = "cbmt_core/models/sequence/walk_forward.py", "cbmt_pipeline/lake.py"
+WORK, MANIFEST, SNAPSHOT = "cbmt_pipeline/work.py", "cbmt_pipeline/manifest.py", "cbmt_pipeline/snapshot.py"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A wrong change: the first occurrence of `original` in the module becomes `mutated`."""
+
+    name: str
+    target: str
+    module: str
+    original: str
+    mutated: str
+    tests: tuple[str, ...] = ()
+    """Those of the target unless stated."""
+
+    def applied_to(self, source: str) -> str:
+        assert self.original in source, (
+            f"{self.module} has no {self.original!r} any more: change tests/mutation/chosen.py"
+        )
+        return source.replace(self.original, self.mutated, 1)
+
+
+FILES = ("tests/test_atomic.py",)
+ORDER_TESTS = ("tests/transactions/test_orders.py",)
+NAMED = [
+    Chosen(
+        "publishing without the rename", "publish", PUBLISH,
+        "atomic.replacing(project.warehouse) as target",
+        "__import__('contextlib').closing(open(project.warehouse, 'wb')) as target, "
+        "__import__('contextlib').nullcontext((target.close(), project.warehouse.unlink(), project.warehouse)[2]) "
+        "as target",
+        ("tests/pipeline/test_publish_failure.py",),
+    ),
+    Chosen("writing without fsync", "atomic", ATOMIC, "        fsync(temporary)\n", "", FILES),
+    Chosen(
+        "leaving temporary files", "atomic", ATOMIC,
+        "        temporary.unlink(missing_ok=True)\n", "        pass\n", FILES,
+    ),
+    Chosen(
+        "unescaped JSON in the report's script", "report", SVG,
+        'return text.replace("<", "\\\\u003c")', "return text", ("tests/report/test_escaping.py::test_a_chart_of_a_hostile_name_has_the_parts_of_one_of_a_plain_name",),
+    ),
+    Chosen(
+        "routing ties go to the other model", "routing", POLICY,
+        "self.others >= self.threshold", "self.others > self.threshold",
+        ("tests/diagnostics/test_routing.py::test_a_probability_at_the_threshold_gets_the_joint_model",),
+    ),
+    Chosen(
+        "duplicates across customers", "orders", ORDERS,
+        "PARTITION BY customer, given_id, ordered_at, amount, line",
+        "PARTITION BY given_id, ordered_at, amount, line",
+        ("tests/transactions/test_orders.py::test_equal_orders_of_two_customers_in_two_files_are_no_duplicates",),
+    ),
+    Chosen(
+        "the left-censored cohort keeps its first order", "cohorts", COHORTS,
+        "NOT left_censored AND w.week = c.cohort AS is_birth",
+        "w.week = greatest(c.cohort, DATE '{panel.first}') AS is_birth",
+        ("tests/test_cohorts.py::test_a_firm_counted_on_paper",),
+    ),
+]  # fmt: skip
+"""Seven that once survived."""
+
+CHOSEN = [
+    *NAMED,
+    Chosen("rename before fsync", "atomic", ATOMIC,
+           "        fsync(temporary)\n        os.replace(temporary, target)\n",
+           "        os.replace(temporary, target)\n        fsync(target)\n", FILES),
+    Chosen("folder not synced", "atomic", ATOMIC, "        fsync(target.parent)\n", "", FILES),
+    Chosen("copy instead of rename", "atomic", ATOMIC, "os.replace(temporary, target)",
+           "target.write_bytes(temporary.read_bytes())", FILES),
+    Chosen("temporary name looks like data", "atomic", ATOMIC, '.{uuid.uuid4().hex}.tmp")',
+           '.{uuid.uuid4().hex}.parquet")', FILES),
+    Chosen("one temporary name for all writers", "atomic", ATOMIC, "{uuid.uuid4().hex}", "partial", FILES),
+    Chosen("sweeps living writers' files", "atomic", ATOMIC, "> ABANDONED", "> 0", FILES),
+    Chosen("lock that locks nobody out", "atomic", ATOMIC, "fcntl.LOCK_EX", "fcntl.LOCK_SH", FILES),
+    Chosen("first order in every week", "compose", COMPOSE, "np.arange(horizon) == birth[:, None]",
+           "np.arange(horizon) >= birth[:, None]"),
+    Chosen("first order never counted", "compose", COMPOSE, "(is_birth + drivers.R)", "(drivers.R)"),
+    Chosen("weeks from the origin itself", "compose", COMPOSE, "7 * np.arange(1, horizon + 1)",
+           "7 * np.arange(horizon)"),
+    Chosen("holes summed over", "compose", COMPOSE, "if len(bad):", "if len(bad) > 1:"),
+    Chosen("draws: new cohorts' repeat factor of existing ones", "compose", COMPOSE,
+           "draws.acquired + draws.repeat_new * (", "draws.acquired + draws.repeat_existing * ("),
+    Chosen("draws: base and later swapped", "compose", COMPOSE, "(orders * V[:N])[~member]", "(orders * V[:N])[member]"),
+    Chosen("ties by any order", "cohorts", COHORTS, "arg_min(amount, order_id)", "min(amount)"),
+    Chosen("washout customers get cohorts", "cohorts", COHORTS,
+           "first_week < DATE '{panel.first}' AS left_censored", "false AS left_censored"),
+    Chosen("weeks before birth", "cohorts", COHORTS, "w ON w.week >= c.cohort", "w ON true"),
+    Chosen("weeks without orders dropped", "cohorts", COHORTS, "FROM dense d LEFT JOIN activity", "FROM dense d JOIN activity"),
+    Chosen("AOV zero without orders", "cohorts", COHORTS, "/ orders END AS aov", "/ orders ELSE 0 END AS aov"),
+    Chosen("active customers count orders", "cohorts", COHORTS, "count(DISTINCT member)", "count(member)"),
+    Chosen("the last week is unfinished", "cohorts", COHORTS, "FILTER (week > DATE '{panel.last}') AS unfinished_orders",
+           "FILTER (week >= DATE '{panel.last}') AS unfinished_orders"),
+    Chosen("cohort size by customers of the window", "cohorts", COHORTS, "WHERE week <= DATE '{panel.last}' GROUP BY customer",
+           "GROUP BY customer"),
+    Chosen("volume at the old spend", "bridge", CONTRIBUTIONS, "(Q1 - Q0) * (spend0 + spend1) / 2", "(Q1 - Q0) * spend0"),
+    Chosen("replenishment without the first orders", "bridge", CONTRIBUTIONS, "G1 - I0", "G1"),
+    Chosen("cutoff a week late", "bridge", CONTRIBUTIONS, "return self.baseline.last", "return self.baseline.last + WEEK"),
+    Chosen("target cohorts counted as base", "bridge", TABLE, 'f"{target} AND {existing}", "repeat_sales_1"',
+           'target, "repeat_sales_1"'),
+    Chosen("realised rows of unfinished targets", "bridge", TABLE, " WHERE weeks_1 = {len(windows.target)}", ""),
+    Chosen("unknown cohorts count as zero", "bridge", TABLE, "CASE WHEN unknown = 0 THEN o.repeat_sales_1 +",
+           "CASE WHEN unknown >= 0 THEN o.repeat_sales_1 +"),
+    Chosen("discrepancy never refuses", "bridge", TABLE, "if not off <= tolerance(", "if off <= -tolerance("),
+    Chosen("errors keep their sign", "bridge", ERRORS, ".sub(table[REALISED], axis=0).abs()", ".sub(table[REALISED], axis=0)"),
+    Chosen("sample of each model", "bridge", ERRORS, "table = _wide(known, column).loc[sample]", "table = _wide(known, column)"),
+    Chosen("currencies added up", "bridge", ERRORS, '"currency"])) > 1', '"currency"])) > 2'),
+    Chosen("SMAPE without the half", "metrics", METRICS, "(np.abs(x) + np.abs(f)) / 2", "(np.abs(x) + np.abs(f))"),
+    Chosen("MASE over the wrong steps", "metrics", METRICS, "latest[:, :-1]", "latest[:, 1:]"),
+    Chosen("ROPC unweighted", "metrics", METRICS, "forecast.R[row, :full], size)", "forecast.R[row, :full], None)"),
+    Chosen("new cohorts scored on old rows", "metrics", METRICS, "known + panel.birth[known:reach] - start",
+           "panel.birth[known:reach] - start"),
+    Chosen("undefined errors rank first", "metrics", METRICS, "fillna(np.inf)", "fillna(-np.inf)"),
+    Chosen("own cohort not forecast", "walk_forward", WALK, "np.arange(N + h + 1)", "np.arange(N + h)"),
+    Chosen("forecasts do not re-enter", "walk_forward", WALK, "            T + h,\n            A=", "            T,\n            A="),
+    Chosen("unclipped sales re-enter", "walk_forward", WALK, 'scaling.scale("S", scaling.unscale("S", s.mean()))', "s.mean()"),
+    Chosen("rules see held-out firms", "routing", STUDY, "decide(rule, training, others,", "decide(rule, known, others,"),
+    Chosen("equal errors are wins", "routing", "cbmt_core/diagnostics/routing/panel.py", "self.joint < self.single",
+           "self.joint <= self.single"),
+    Chosen("a choice of ties differs from the policy", "routing", STUDY, "probability >= made.threshold",
+           "probability > made.threshold"),
+    Chosen("other firms' files removed", "lake", LAKE, "folder.name not in kept", "folder.name in kept"),
+    Chosen("rows not in the order of the key", "lake", LAKE, "for name in table.key)", "for name in table.key[:1])"),
+    Chosen("old manifest stays while files change", "work", WORK, "        project.manifests.remove(part, week, unit)\n", ""),
+    Chosen("rejected outputs count as done", "work", WORK, "rejected=made.rejected)", 'rejected="")'),
+    Chosen("other models' rows are lost", "work", WORK, "if kept and target.exists():", "if False:"),
+    Chosen("broken items stay from before", "work", WORK, "if k not in attempted} if kept else {}", "} if kept else {}"),
+    Chosen("digest of the old file", "work", MANIFEST, "= _file_digest(temporary)",
+           "= _file_digest(target if target.exists() else temporary)"),
+    Chosen("digest of the week after", "work", MANIFEST, "if day <= week.isoformat()]", "]"),
+    Chosen("firms beyond their weeks", "work", MANIFEST, "week.isoformat() <= max(self.as_of)", "week.isoformat() >= min(self.as_of)"),
+    Chosen("an origin published before it is whole", "publish", SNAPSHOT, "if not self.state.is_current(step, origin, None):",
+           "if self.state.manifest(step, origin, None) is None:"),
+]  # fmt: skip

@@ -1,0 +1,379 @@
+"""What carrying out a step leaves on disk: files, manifest and digests, item by item, firm by firm."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from datetime import date, timedelta
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import pytest
+from small_project import CONFIG
+
+from cbmt_core.errors import BadFirmData
+from cbmt_core.names import Unit
+from cbmt_core.schema import TABLES, Table
+from cbmt_core.schema.kinds import Column
+from cbmt_core.timeline import Origin
+from cbmt_pipeline.manifest import Manifest, Manifests, commit, digest_of
+from cbmt_pipeline.plan import Plan, State, Step, Task
+from cbmt_pipeline.project import Project
+from cbmt_pipeline.work import Made, Options, Work, carry_out
+
+NUMBERS = Table(
+    "numbers",
+    "Numbers.",
+    ("firm", "model", "n"),
+    (
+        Column("firm", "VARCHAR", "Firm."),
+        Column("model", "VARCHAR", "Model."),
+        Column("n", "INTEGER", "Number."),
+        Column("note", "VARCHAR", "Note.", nullable=True),
+    ),
+)
+F = Unit("F")
+SUNDAY = date(2020, 1, 5)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    (tmp_path / "cbmt.toml").write_text(CONFIG)
+    return Project(tmp_path)
+
+
+def rows(model: str, *numbers: int, note: str | None = None) -> pd.DataFrame:
+    return pd.DataFrame({"note": note, "n": list(numbers), "model": model, "firm": "F"})
+
+
+def step_of(make, **options) -> tuple[Plan, Step]:
+    plan = Plan([Step("numbers", make, "N.", "data", writes=(NUMBERS,), **options)])
+    return plan, plan["numbers"]
+
+
+def stored(project: Project, *where: object) -> list[tuple[object, ...]]:
+    with duckdb.connect() as con:
+        return con.execute(f"FROM {project.lake.relation(NUMBERS, *where)}").fetchall()  # type: ignore[arg-type]
+
+
+def test_rows_are_stored_in_declared_columns_and_the_order_of_the_whole_key(project: Project) -> None:
+    plan, step = step_of(lambda _: Made({"numbers": pd.concat([rows("b", 2, 10, 1), rows("a", 3)])}))
+    outcome = carry_out(project, plan, Task(step, None, F))
+    assert outcome.rows == {"numbers": 4}
+    assert stored(project) == [
+        ("F", "a", 3, None),
+        ("F", "b", 1, None),
+        ("F", "b", 2, None),
+        ("F", "b", 10, None),
+    ]
+
+
+def test_items_made_later_stand_beside_earlier_ones_and_replace_their_own(project: Project) -> None:
+    """A model made alone leaves the rows and the record of the others; one that breaks loses its own."""
+    made: dict[str, Made] = {
+        "first": Made(
+            {"numbers": pd.concat([rows("a", 1), rows("b", 2), rows("c", 3)])},
+            {"a": "v1", "b": "v1", "c": "v1"},
+        ),
+        "again": Made({"numbers": rows("b", 20)}, {"b": "v2"}),
+    }
+    which = ["first"]
+    plan, step = step_of(lambda _: made[which[0]], items=lambda _: {"a": "v1", "b": "v2", "c": "v1"})
+    carry_out(project, plan, Task(step, None, F, ("a", "b", "c")))
+    which[0] = "again"
+    # b is made anew, c is tried and breaks.
+    outcome = carry_out(project, plan, Task(step, None, F, ("b", "c")))
+    assert stored(project) == [("F", "a", 1, None), ("F", "b", 20, None)]
+    assert outcome.manifest.items == {"a": "v1", "b": "v2"}
+    assert outcome.manifest == project.manifests.read("numbers", None, F)
+    assert State(project, plan).todo(step, units=[F]) == [Task(step, None, F, ("c",))]
+
+
+def test_what_was_tried_can_be_less_than_what_was_asked_for(project: Project) -> None:
+    first = Made({"numbers": pd.concat([rows("a", 1), rows("b", 2)])}, {"a": "v", "b": "v"})
+    made = [first, Made({"numbers": rows("a", 5)}, {"a": "v"}, attempted=("a",))]
+    plan, step = step_of(lambda _: made.pop(0), items=lambda _: {"a": "v", "b": "v"})
+    carry_out(project, plan, Task(step, None, F, ("a", "b")))
+    outcome = carry_out(project, plan, Task(step, None, F, ("a", "b")))
+    assert stored(project) == [("F", "a", 5, None), ("F", "b", 2, None)]
+    assert outcome.manifest.items == {"a": "v", "b": "v"}
+
+
+def test_items_from_other_inputs_do_not_stay(project: Project) -> None:
+    inputs = {"data": "old"}
+    made = [Made({"numbers": rows("a", 1)}, {"a": "v"}), Made({"numbers": rows("b", 2)}, {"b": "v"})]
+    plan, step = step_of(
+        lambda _: made.pop(0), items=lambda _: {"a": "v", "b": "v"}, settings=lambda *_: dict(inputs)
+    )
+    carry_out(project, plan, Task(step, None, F, ("a",)))
+    inputs["data"] = "new"
+    outcome = carry_out(project, plan, Task(step, None, F, ("b",)))
+    assert stored(project) == [("F", "b", 2, None)]
+    assert (outcome.manifest.items, outcome.manifest.inputs) == ({"b": "v"}, {"data": "new"})
+
+
+def test_a_step_without_items_replaces_all_its_rows(project: Project) -> None:
+    made = [Made({"numbers": rows("a", 1)}), Made({"numbers": rows("b", 2)})]
+    plan, step = step_of(lambda _: made.pop(0))
+    for _ in range(2):
+        carry_out(project, plan, Task(step, None, F))
+    assert stored(project) == [("F", "b", 2, None)]
+
+
+def test_a_step_that_makes_parts_commits_each_and_the_last_is_the_outcome(project: Project) -> None:
+    seen: list[dict[str, str]] = []
+
+    def make(work: Work) -> Iterator[Made]:
+        for item in work.items:
+            yield Made({"numbers": rows(item, 1)}, {item: "v"}, attempted=(item,), metadata={"item": item})
+            manifest = project.manifests.read("numbers", None, F)
+            assert manifest is not None
+            seen.append(dict(manifest.items))
+
+    plan, step = step_of(make, items=lambda _: {"a": "v", "b": "v"})
+    outcome = carry_out(project, plan, Task(step, None, F, ("a", "b")))
+    assert seen == [{"a": "v"}, {"a": "v", "b": "v"}]
+    assert outcome.metadata == {"item": "b"}
+    assert stored(project) == [("F", "a", 1, None), ("F", "b", 1, None)]
+
+
+def test_rejected_outputs_are_stored_but_the_step_is_not_done(project: Project) -> None:
+    """What is made from the last good outputs stays as it is: their digest and weeks are kept."""
+    good = Made({"numbers": rows("a", 1)}, as_of={"2020-01-05": "d1"})
+    bad = Made({"numbers": rows("a", 2)}, as_of={"2020-01-12": "d2"}, rejected="too many bad rows")
+    made = [bad, good, bad]
+    plan, step = step_of(lambda _: made.pop(0))
+    first = carry_out(project, plan, Task(step, None, F))
+    assert (first.rejected, first.manifest.rejected) == ("too many bad rows",) * 2
+    assert State(project, plan).is_current(step, None, F) is None
+    carry_out(project, plan, Task(step, None, F))
+    assert State(project, plan).is_current(step, None, F) is not None
+    outcome = carry_out(project, plan, Task(step, None, F))
+    assert outcome.manifest.as_of == {"2020-01-05": "d1"}
+    assert outcome.manifest.rejected == "too many bad rows"
+    assert State(project, plan).todo(step, units=[F]) == [Task(step, None, F)]
+
+
+def test_further_files_are_committed_and_gone_ones_leave_the_manifest(project: Project) -> None:
+    folder = project.data / "models"
+    folder.mkdir(parents=True)
+
+    def staged(name: str, text: str) -> dict[Path, Path]:
+        temporary = folder / f".{name}.tmp"
+        temporary.write_text(text)
+        return {folder / name: temporary}
+
+    made = [
+        Made(files={**staged("one", "1"), **staged("two", "2")}, items={"a": "v"}),
+        Made(files=staged("three", "3"), gone=(folder / "one",), items={"b": "v"}, attempted=("b",)),
+    ]
+    plan, step = step_of(lambda _: made.pop(0), items=lambda _: {"a": "v", "b": "v"})
+    carry_out(project, plan, Task(step, None, F, ("a",)))
+    (folder / ".three.tmp").write_text("3")
+    outcome = carry_out(project, plan, Task(step, None, F, ("b",)))
+    assert sorted(os.listdir(folder)) == ["three", "two"]
+    assert outcome.manifest.files == {
+        f"models/{name}": hashlib.sha256(text.encode()).hexdigest()[:16]
+        for name, text in (("two", "2"), ("three", "3"))
+    }
+
+
+def test_the_commit_marker_is_removed_first_and_written_last(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, step = step_of(lambda _: Made({"numbers": rows("a", 1)}))
+    task = Task(step, None, F)
+    carry_out(project, plan, task)
+    marker = project.manifests.path("numbers", None, F)
+    events: list[tuple[str, str, bool]] = []
+    replace, fsync = os.replace, os.fsync
+
+    def renamed(source: Path, target: Path) -> None:
+        events.append(("rename", Path(target).suffix, marker.exists()))
+        replace(source, target)
+
+    def synced(handle: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{handle}"))
+        events.append(("fsync", "folder" if path.is_dir() else path.suffix, marker.exists()))
+        fsync(handle)
+
+    monkeypatch.setattr("os.replace", renamed)
+    monkeypatch.setattr("os.fsync", synced)
+    carry_out(project, plan, task)
+    assert events == [
+        ("fsync", ".tmp", False),
+        ("rename", ".parquet", False),
+        ("fsync", "folder", False),
+        ("fsync", ".tmp", False),
+        ("rename", ".json", False),
+        ("fsync", "folder", True),
+    ]
+
+
+def test_staged_files_of_a_step_that_breaks_are_removed(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan, step = step_of(lambda _: Made({"numbers": rows("a", 1)}))
+    carry_out(project, plan, Task(step, None, F))
+
+    def full(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        carry_out(project, plan, Task(step, None, F))
+    folder = project.lake.folder("numbers", unit=F)
+    assert os.listdir(folder) == ["numbers.parquet"]
+    assert project.manifests.read("numbers", None, F) is None
+
+
+def test_commit_reports_the_digest_of_what_is_now_there(tmp_path: Path) -> None:
+    target, temporary, old = tmp_path / "a" / "x", tmp_path / "a" / ".x.tmp", tmp_path / "a" / "old"
+    target.parent.mkdir()
+    target.write_text("before")
+    old.write_text("old")
+    temporary.write_text("after")
+    digests = commit(tmp_path, {target: temporary}, [old, tmp_path / "never there"])
+    assert digests == {"a/x": hashlib.sha256(b"after").hexdigest()[:16]}
+    assert sorted(os.listdir(target.parent)) == ["x"]
+    assert target.read_text() == "after"
+
+
+def test_a_manifest_knows_its_weeks() -> None:
+    made = Manifest("s", "1", {}, as_of={"2020-01-05": "a", "2020-01-12": "b", "2020-01-26": "d"})
+    week = timedelta(weeks=1)
+    assert [made.up_to(SUNDAY + k * week) for k in (-1, 0, 1, 2, 3, 9)] == ["", "a", "b", "b", "d", "d"]
+    assert [made.reaches(SUNDAY + k * week) for k in (-1, 3, 4)] == [True, True, False]
+    assert [made.covers(SUNDAY + k * week) for k in (-1, 0, 3, 4)] == [False, True, True, False]
+    empty = Manifest("s", "1", {})
+    assert (empty.up_to(SUNDAY), empty.reaches(SUNDAY), empty.covers(SUNDAY)) == ("", False, False)
+
+
+def test_the_digest_of_a_manifest_is_that_of_its_outputs() -> None:
+    """Inputs and version count only where no file tells what came of them."""
+    with_files = Manifest("s", "1", {"a": "1"}, files={"x": "d"})
+    assert with_files.digest == Manifest("s", "2", {"a": "2"}, files={"x": "d"}).digest
+    assert with_files.digest != Manifest("s", "1", {"a": "1"}, files={"x": "e"}).digest
+    assert with_files.digest != Manifest("s", "1", {"a": "1"}, files={"x": "d"}, rejected="bad").digest
+    without = Manifest("s", "1", {"a": "1"})
+    assert without.digest not in (
+        Manifest("s", "2", {"a": "1"}).digest,
+        Manifest("s", "1", {"a": "2"}).digest,
+    )
+    assert digest_of({"b": 1, "a": 2}) == digest_of({"a": 2, "b": 1})
+    assert len(with_files.digest) == 16
+
+
+def test_manifests_of_firms_are_told_apart_and_kept_by_slug(tmp_path: Path) -> None:
+    manifests = Manifests(tmp_path / "m")
+    made = Manifest("s", "1", {"a": "1"}, items={"i": "v"}, as_of={"2020-01-05": "d"}, rejected="r")
+    names = ["it's 50% off/..", "b", "../../x"]
+    for name in names:
+        for origin in (None, SUNDAY):
+            manifests.write("s", origin, Unit(name), made)
+    manifests.write("s", None, None, made)
+    assert manifests.read("s", None, Unit("b")) == made
+    assert manifests.read("s", SUNDAY) is None
+    assert [unit for unit, _ in manifests.of_firms("s")] == sorted(
+        map(Unit, names), key=lambda unit: unit.slug
+    )
+    assert dict(manifests.of_firms("s", SUNDAY)) == dict.fromkeys(map(Unit, names), made)
+    manifests.keep_only({Unit("b").slug})
+    left = sorted(str(path.relative_to(tmp_path / "m")) for path in (tmp_path / "m").glob("**/*.json"))
+    assert left == ["s/firm=b.json", f"s/origin={SUNDAY}/firm=b.json", "s/panel.json"]
+    manifests.remove("s", None, Unit("b"))
+    manifests.remove("s", None, Unit("never"))
+    assert manifests.read("s", None, Unit("b")) is None
+    assert json.loads((tmp_path / "m/s/panel.json").read_text())["inputs"] == {"a": "1"}
+
+
+def test_files_of_firms_that_are_gone_are_removed_and_the_firms_named(project: Project) -> None:
+    plan, step = step_of(lambda work: Made({"numbers": rows("a", 1).assign(firm=work.firm.name)}))
+    for name in ("x", "a/b", "z"):
+        carry_out(project, plan, Task(step, None, Unit(name)))
+    (project.lake.root / "firm=stray.txt").write_text("no folder")
+    assert project.lake.keep_only([Unit("z")]) == [Unit("a/b"), Unit("x")]
+    assert project.lake.units("numbers") == [Unit("z")]
+    assert project.lake.keep_only([Unit("z")]) == []
+    assert [firm for firm, *_ in stored(project)] == ["z"]
+
+
+def test_a_table_whose_older_files_lack_a_column_is_read_whole(project: Project) -> None:
+    """A firm that was rejected keeps the tables of an earlier version."""
+    plan, step = step_of(lambda _: Made({"numbers": rows("a", 1, note="new")}))
+    carry_out(project, plan, Task(step, None, F))
+    older = project.lake.path("numbers", "numbers", unit=Unit("Old"))
+    older.parent.mkdir()
+    with duckdb.connect() as con:
+        con.execute(f"COPY (SELECT 'Old' AS firm, 'a' AS model, 7 AS n) TO '{older}' (FORMAT parquet)")
+    assert sorted(stored(project), key=str) == [("F", "a", 1, "new"), ("Old", "a", 7, None)]
+    assert stored(project, None, Unit("Old")) == [("Old", "a", 7, None)]
+    assert stored(project, SUNDAY) == []
+
+
+def test_work_says_what_it_lacks(project: Project) -> None:
+    plan, step = step_of(lambda work: Made({"numbers": str(work.panel(until=SUNDAY))}))
+    with pytest.raises(BadFirmData, match="its cohort tables do not exist"):
+        carry_out(project, plan, Task(step, None, F))
+    for wanted, said in ((lambda work: work.at, "has no origin"), (lambda work: work.firm, "across firms")):
+        plan, step = step_of(wanted, by_firm=False)
+        with pytest.raises(AssertionError, match=said):
+            carry_out(project, plan, Task(step, None, None))
+
+
+def week_rows(firm: str, weeks: int) -> str:
+    return (
+        f"(SELECT '{firm}' AS firm, DATE '2017-01-01' + CAST(7 * i AS INTEGER) AS week, 1 AS acquired, 1 AS orders, "
+        "1 AS initial_orders, 0 AS repeat_orders, 5 AS sales, 5 AS initial_sales, 0 AS repeat_sales, "
+        f"1 AS active_customers, i + 1 AS cumulative_customers, 0 AS ropc, 5 AS aov FROM range({weeks}) t(i))"
+    )
+
+
+@pytest.mark.parametrize(
+    ("sees_target", "last", "firms"), [(False, 3, ["long", "short"]), (True, 5, ["long"])]
+)
+def test_a_step_sees_weeks_up_to_its_origin_of_firms_that_have_delivered_them(
+    project: Project, sees_target: bool, last: int, firms: list[str]
+) -> None:
+    """Three weeks are seen at the origin; a step that judges forecasts sees the two weeks of its target too."""
+    table = TABLES["firm_week"]
+    lengths = {"long": 9, "short": 3}
+
+    def weeks(work: Work) -> Made:
+        return Made({"firm_week": week_rows(work.firm.name, lengths[work.firm.name])})
+
+    data = Plan([Step("weeks", weeks, "W.", "data", writes=(table,))])
+    for name in ("long", "short"):
+        carry_out(project, data, Task(data["weeks"], None, Unit(name)))
+    origin = Origin(date(2017, 1, 15), 2, "study" if sees_target else "backtest")
+    found = {}
+
+    def look(work: Work) -> Made:
+        relation = work.relations().firm_week
+        found["rows"] = work.con.execute(
+            f"SELECT firm, count(*), max(week) FROM {relation} GROUP BY firm ORDER BY firm"
+        ).fetchall()
+        return Made()
+
+    plan = Plan(
+        [
+            Step(
+                "look",
+                look,
+                "L.",
+                "data",
+                by_firm=False,
+                purposes=("study", "backtest"),
+                sees_target=sees_target,
+            )
+        ]
+    )
+    with duckdb.connect() as con:
+        work = Work(project, plan, State(project, plan), plan["look"], con, origin, None, (), Options(),
+                    lambda *_: None, lambda _: None)  # fmt: skip
+        look(work)
+    until = date(2017, 1, 1) + timedelta(weeks=last - 1)
+    assert found["rows"] == [(firm, last, until) for firm in firms]
