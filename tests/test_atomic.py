@@ -73,21 +73,51 @@ def test_two_writers_of_one_file_use_names_of_their_own_that_no_glob_takes_for_d
     assert list(tmp_path.glob("*.parquet")) == []
 
 
-def test_what_killed_writers_left_is_swept_after_a_day_and_only_for_this_target(tmp_path: Path) -> None:
-    day = 24 * 3600
+def gone_process() -> int:
+    """The number of a process that has ended."""
+    process = multiprocessing.get_context("fork").Process(target=int)
+    process.start()
+    process.join()
+    assert process.pid is not None
+    return process.pid
+
+
+def test_what_a_killed_writer_of_this_machine_left_is_swept_at_once(tmp_path: Path) -> None:
     target = tmp_path / "a[1].txt"
-    names = {
-        "old": atomic.temporary_name(target),
-        "old spill": Path(f"{atomic.temporary_name(target)}.wal"),
-        "young": atomic.temporary_name(target),
-        "another's": atomic.temporary_name(tmp_path / "b.txt"),
-    }
-    for name, path in names.items():
-        path.write_text(name)
-        age = day - 60 if name == "young" else day + 60
-        os.utime(path, (time.time() - age,) * 2)
+    own = atomic.temporary_name(target)
+    dead = Path(str(own).replace(f"-{os.getpid()}-", f"-{gone_process()}-"))
+    other = Path(str(dead).replace("a[1].txt", "b.txt"))
+    for path in (own, dead, Path(f"{dead}.wal"), other):
+        path.write_text(path.name)
     atomic.write_text(target, "x")
-    assert sorted(path.read_text() for path in tmp_path.glob(".*")) == ["another's", "young"]
+    assert sorted(path.name for path in tmp_path.glob(".*")) == sorted([own.name, other.name])
+    assert atomic.sweep_below(tmp_path) == [other]
+    assert sorted(path.name for path in tmp_path.glob(".*")) == [own.name]
+
+
+@pytest.mark.parametrize(("age", "stays"), [(-60, True), (60, False)])
+def test_what_a_writer_of_another_machine_left_is_swept_after_a_day(
+    tmp_path: Path, age: int, stays: bool
+) -> None:
+    target = tmp_path / "a.txt"
+    left = tmp_path / ".a.txt.zzzzzz-1-0123456789.tmp"
+    left.write_text("half")
+    os.utime(left, (time.time() - 24 * 3600 - age,) * 2)
+    atomic.write_text(target, "x")
+    assert left.exists() == stays
+
+
+def test_a_folder_is_swept_with_all_it_holds_and_ends_with_its_block(tmp_path: Path) -> None:
+    with atomic.temporary_folder(tmp_path / "deep", "reading") as folder:
+        (folder / "x").write_text("x")
+    assert list((tmp_path / "deep").iterdir()) == []
+    dead = Path(str(folder).replace(f"-{os.getpid()}-", f"-{gone_process()}-"))
+    (dead / "inner").mkdir(parents=True)
+    (dead / "inner" / "x").write_text("x")
+    (tmp_path / ".hidden").mkdir()
+    assert atomic.sweep_below(tmp_path) == [dead]
+    assert atomic.lives(os.getpid())
+    assert not atomic.lives(gone_process())
 
 
 def _hold(lock: Path, inside: multiprocessing.Event, leave: multiprocessing.Event) -> None:  # type: ignore[valid-type]
@@ -99,6 +129,14 @@ def _hold(lock: Path, inside: multiprocessing.Event, leave: multiprocessing.Even
 def _enter(lock: Path, inside: multiprocessing.Event) -> None:  # type: ignore[valid-type]
     with atomic.only_one(lock):
         inside.set()
+
+
+def test_two_that_share_a_lock_are_inside_together(tmp_path: Path) -> None:
+    with (
+        atomic.only_one(tmp_path / "lock", or_shared=True),
+        atomic.only_one(tmp_path / "lock", or_shared=True),
+    ):
+        pass
 
 
 def test_one_process_at_a_time_holds_a_lock(tmp_path: Path) -> None:

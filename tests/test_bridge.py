@@ -273,6 +273,51 @@ def test_an_endpoint_with_an_unknown_cohort_is_unknown_not_the_sum_of_the_others
     assert row[["repeat_orders_0", "repeat_sales_0", "baseline_sales"]].notna().all()
 
 
+def test_spend_per_order_is_sales_over_orders(con):
+    table = bridge_table(con, Relations(), WINDOWS)
+    for side in "01":
+        spend = table[f"repeat_sales_{side}"] / table[f"repeat_orders_{side}"]
+        np.testing.assert_allclose(table[f"repeat_spend_{side}"], spend)
+    np.testing.assert_allclose(
+        table["sales_change_points"], 100 * table["sales_change"] / table["baseline_sales"]
+    )
+
+
+def test_less_than_one_repeat_order_is_enough(con):
+    """A forecast counts in fractions of orders."""
+    change = (
+        f"UPDATE forecast_cohort_week SET ropc = ropc / 1e6, sales = sales / 1e6 WHERE {FIRST} AND cohort <= "
+        "DATE '2019-02-24'; UPDATE forecast_week f SET sales = (SELECT fsum(sales) FROM forecast_cohort_week c WHERE "
+        f"(c.firm, c.model, c.week) = (f.firm, f.model, f.week)) WHERE {FIRST}"
+    )
+    con.execute(change)
+    # The weeks of the target that were observed already have orders of their own; without them less than one is left.
+    windows = replace(WINDOWS, target=Window(WINDOWS.origin + timedelta(weeks=1), 46))
+    windows = replace(windows, baseline=Window(windows.target.first - timedelta(weeks=52), 46))
+    table = bridge_table(con, Relations(), windows).set_index(["firm", "model"])
+    row = table.loc[(con.execute("SELECT min(firm) FROM firm").fetchall()[0][0], "rf")]
+    assert 0 < row["repeat_orders_1"] < 1
+    assert row["reason"] is None
+
+
+def test_what_cancels_is_measured(con):
+    """|sum| over the sum of absolute values, the smallest of the four."""
+    con.execute(
+        f"UPDATE cohort_week SET repeat_sales = -repeat_sales, sales = initial_sales - repeat_sales WHERE {FIRST} "
+        "AND week BETWEEN DATE '2018-06-03' AND DATE '2018-07-01'"
+    )
+    table = bridge_table(con, Relations(), WINDOWS).set_index(["firm", "model"])
+    firm = con.execute("SELECT min(firm) FROM firm").fetchall()[0][0]
+    kept, gross = con.execute(
+        "SELECT sum(repeat_sales)::DOUBLE, sum(abs(repeat_sales))::DOUBLE FROM cohort_week WHERE firm = ? AND week "
+        "BETWEEN ? AND ?", [firm, WINDOWS.baseline.first, WINDOWS.baseline.last]
+    ).fetchall()[0]  # fmt: skip
+    assert table.loc[(firm, "rf"), "cancellation"] == pytest.approx(kept / gross)
+    others = table.drop(index=firm, level="firm")
+    assert (others["cancellation"] == 1).all()
+    assert others["strict"].all()
+
+
 def test_sums_left_over_from_cancellation_are_not_used(con):
     # Two rows that cancel but for a hundred-millionth of a millionth.
     con.execute("CREATE OR REPLACE TABLE cohort_week AS SELECT * REPLACE (CAST(repeat_orders AS DOUBLE) "
@@ -330,6 +375,21 @@ def test_mae_by_hand():
     assert (rf["firms"], rf["reference"]) == (3, "cbmt")
     assert mae_of(errors, "primary", "rf", "spend_per_order")["mae_points"] == 0
     assert np.isnan(rf["difference_low"])  # three firms have no interval
+
+
+def test_only_the_models_asked_for_are_compared_and_the_strict_sample_has_no_intervals():
+    names = [f"f{k}" for k in range(12)]
+    parts = {
+        model: {name: value + k for k, name in enumerate(names)}
+        for model, value in ((REALISED, 10), ("cbmt", 12), ("rf", 20), ("xgb", 5))
+    }
+    parts["rf"]["f0"] = 90
+    errors = bridge_errors(hand_made(parts), firms_of(names), models=["cbmt", "rf"])
+    assert set(errors.mae["model"]) == set(errors.methods["model"]) == {"cbmt", "rf"}
+    assert np.isfinite(
+        mae_of(errors, "primary", "rf")[["difference_low", "difference_high"]].astype(float)
+    ).all()
+    assert np.isnan(mae_of(errors, "strict", "rf")[["difference_low", "difference_high"]].astype(float)).all()
 
 
 def test_a_firm_the_reference_lacks_is_out_for_every_model():

@@ -202,3 +202,26 @@ def test_a_name_with_quotes_stays_what_it_is(con):
     assert con.execute("SELECT parent, segment, slug FROM firm").fetchall() == [
         ('O\'Neil "x"', "a'b", unit.slug)
     ]
+
+
+def test_weeks_before_the_first_order_are_there_with_zeros(con):
+    design = small_design(0)
+    make(con, [("c", "1", at(design, 2), Decimal(6))], design)
+    counted = [
+        "acquired", "orders", "initial_orders", "repeat_orders", "sales", "initial_sales", "repeat_sales",
+        "active_customers", "cumulative_customers",
+    ]  # fmt: skip
+    weeks = rows_of(con, "firm_week")
+    assert [[row[name] for name in counted] for row in weeks[:4]] == [
+        [0] * 9,
+        [0] * 9,
+        [1, 1, 1, 0, 6, 6, 0, 1, 1],
+        [0, 0, 0, 0, 0, 0, 0, 0, 1],
+    ]
+    assert [row["aov"] for row in weeks[:4]] == [None, None, 6.0, None]
+    assert [row["ropc"] for row in weeks[:4]] == [None, None, 0.0, 0.0]
+    make_firm(con, UNIT, "transactions", "cohort_week", COUNTS, design)
+    (firm,) = rows_of(con, "firm")
+    assert (firm["left_censored_customers"], firm["left_censored_share"]) == (0, 0.0)
+    assert (firm["washout_orders"], firm["washout_sales"]) == (0, 0)
+    assert (firm["unfinished_orders"], firm["unfinished_sales"]) == (0, 0)

@@ -220,3 +220,8 @@ def test_a_probability_at_the_threshold_gets_the_joint_model():
     first, second = panel_of(2), replace(panel_of(3), firms=["x", "y", "z"])
     chosen = _choices(first, second, second.take(np.array([], int)), "logistic", made)
     assert chosen["model"].tolist() == ["cbmt", "single_task", "single_task", "cbmt", "cbmt"]
+
+
+def test_the_joint_model_wins_by_a_strictly_lower_error():
+    panel = replace(panel_of(3), joint=np.array([1.0, 2.0, 3.0]), single=np.array([2.0, 2.0, 2.0]))
+    assert panel.joint_wins.tolist() == [True, False, False]

@@ -108,3 +108,19 @@ def test_draws_compose_to_what_each_draw_composes_to_by_itself():
         np.testing.assert_allclose(drawn.new_sales[k], np.nansum(one.Y[~existing], axis=0))
         np.testing.assert_allclose(drawn.base_orders[k], np.nansum(orders[existing], axis=0))
         np.testing.assert_allclose(drawn.orders[k], np.nansum(orders, axis=0))
+
+
+def test_a_forecast_of_sales_alone_keeps_them_and_knows_no_drivers():
+    panel = calibration(ordinary())
+    made = compose(panel, SalesForecast(np.array([5.0, 0.0, 7.0])))
+    np.testing.assert_array_equal(made.S, [5, 0, 7])
+    assert not made.has_drivers
+    rows = panel.n_cohorts + 3
+    assert made.A.shape == (3,)
+    assert made.R.shape == made.V.shape == made.Y.shape == (rows, 3)
+    for values in (made.A, made.R, made.V, made.Y, made.size[-3:]):
+        assert np.isnan(values).all()
+    np.testing.assert_array_equal(made.weeks, panel.weeks[-1] + 7 * np.array([1, 2, 3]))
+    np.testing.assert_array_equal(made.birth[-3:], [0, 1, 2])
+    with pytest.raises(BadForecast, match=r"sales is -1\.0 in week 2"):
+        compose(panel, SalesForecast(np.array([5.0, -1.0])))
