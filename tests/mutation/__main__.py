@@ -102,11 +102,12 @@ def main() -> int:
     parser.add_argument("--named", action="store_true", help="try those that once survived; keep no record")
     parser.add_argument("--survivors", action="store_true", help="try again what survived")
     parser.add_argument("--report", action="store_true", help="try nothing; count what was tried")
+    parser.add_argument("--outcomes", type=Path, default=OUTCOMES, help="where outcomes are kept")
     options = parser.parse_args()
     trials = [*chosen(), *(one for name, target in TARGETS.items() for one in drawn(name, target))]
     if options.named:
         trials = [one for one in trials if one.name in {named.name for named in NAMED}]
-    known = {} if options.fresh or options.named else _known()
+    known = {} if options.fresh or options.named else _known(options.outcomes)
     wanted = [
         one
         for one in trials
@@ -116,7 +117,7 @@ def main() -> int:
         _preload()
         with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
             kept = set() if options.named else {one.name for one in trials}
-            _try_all(wanted, Copy(Path(folder)), known, kept)
+            _try_all(wanted, Copy(Path(folder)), known, kept, options.outcomes)
     return _told(trials, known)
 
 
@@ -128,7 +129,9 @@ def _is_open(one: Trial, known: dict[str, dict[str, str]], survivors: bool) -> b
     return row["outcome"] == SURVIVED and (survivors or row["tests"] != one.tests_digest)
 
 
-def _try_all(wanted: list[Trial], copy: Copy, known: dict[str, dict[str, str]], names: set[str]) -> None:
+def _try_all(
+    wanted: list[Trial], copy: Copy, known: dict[str, dict[str, str]], names: set[str], path: Path
+) -> None:
     sound: set[tuple[str, ...]] = set()
     for number, one in enumerate(wanted, 1):
         # Without a record to keep (--named) the suite itself shows that the tests pass without a mutant.
@@ -157,7 +160,7 @@ def _try_all(wanted: list[Trial], copy: Copy, known: dict[str, dict[str, str]], 
             flush=True,
         )
         if names:
-            _write(known, names)
+            _write(known, names, path)
 
 
 def _preload() -> None:
@@ -166,16 +169,16 @@ def _preload() -> None:
     import scipy.stats  # noqa: F401
 
 
-def _known() -> dict[str, dict[str, str]]:
-    if not OUTCOMES.exists():
+def _known(path: Path) -> dict[str, dict[str, str]]:
+    if not path.exists():
         return {}
-    with OUTCOMES.open(newline="", encoding="utf-8") as handle:
+    with path.open(newline="", encoding="utf-8") as handle:
         return {row["name"]: row for row in csv.DictReader(handle)}
 
 
-def _write(known: dict[str, dict[str, str]], names: set[str]) -> None:
+def _write(known: dict[str, dict[str, str]], names: set[str], path: Path) -> None:
     rows = [row for name, row in known.items() if name in names]
-    with OUTCOMES.open("w", newline="", encoding="utf-8") as handle:
+    with path.open("w", newline="", encoding="utf-8") as handle:
         writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
         writer.writeheader()
         writer.writerows(sorted(rows, key=lambda row: (row["kind"] != "by hand", row["place"], row["name"])))
