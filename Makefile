@@ -18,11 +18,14 @@ $(READY): pyproject.toml constraints.txt
 
 install: $(READY)  ## create .venv with the pinned dependencies
 
-demo: $(READY)  ## run the main job on a built-in economy of 16 firms, in data/demo
+demo: $(READY)  ## run the main job on a built-in economy of 40 firms, every model included, in data/demo
 	@mkdir -p $(DEMO)
-	@$(BIN)/cbmt --project $(DEMO) simulate
-	@grep -q '^\[networks\]' $(DEMO)/cbmt.toml || \
-	  printf '\n[networks]\nmodels = ["cbmt"]  # the others too: remove this line; minutes a firm\n' >> $(DEMO)/cbmt.toml
+	@$(BIN)/cbmt --project $(DEMO) simulate --firms 40
+	@cp -r docs/calibration-example $(DEMO)/analysts
+	@grep -q '^\[networks\]' $(DEMO)/cbmt.toml || printf '%s\n' '' '[networks]' \
+	  'profile = "demo"  # searches and trainings so short that a demo has time for them; quick is the least for use' \
+	  '' '[calibration]' 'tickers = "analysts/tickers.csv"' 'quarters = "analysts/quarters.csv"' \
+	  'forecasts = "analysts/forecasts.csv"' >> $(DEMO)/cbmt.toml
 	@$(BIN)/cbmt --project $(DEMO) run
 
 ui: $(READY)  ## open the Dagster UI on 127.0.0.1:3000 (make ui PROJECT=folder; the demo by default)

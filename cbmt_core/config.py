@@ -53,7 +53,7 @@ READER = "3"
 """Parser version; raise it when files are read differently, so that they are read again."""
 SPECIAL_TIME_FORMATS = ("iso", "epoch", "epoch_ms", "excel")
 """Order times that are no strptime format: ISO 8601, seconds or milliseconds since 1970, days since 1899-12-30."""
-ProfileName = Literal["smoke", "quick", "standard", "paper"]
+ProfileName = Literal["smoke", "demo", "quick", "standard", "paper"]
 """How much work tuning and training may be."""
 PROFILE_NAMES: tuple[str, ...] = get_args(ProfileName)
 """From the least work to the most."""

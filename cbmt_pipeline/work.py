@@ -40,7 +40,7 @@ class Options:
     models: tuple[str, ...] | None = None
     """Names of models; all that the step makes unless stated."""
     profile: str | None = None
-    """smoke, quick, standard or paper: how much work networks may be; cbmt.toml's unless stated."""
+    """smoke, demo, quick, standard or paper: how much work networks may be; cbmt.toml's unless stated."""
     seed: int = SEED
     """Seed of every fit."""
     fresh: bool = False

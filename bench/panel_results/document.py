@@ -23,11 +23,10 @@ FITTED = """SELECT profile, firms, string_agg(named(model), ', ' ORDER BY model)
         FROM model_fit WHERE succeeded GROUP BY ALL) GROUP BY profile, firms ORDER BY profile, firms DESC"""
 
 NETWORKS = (
-    "**What the networks are.** `cbmt`, `joint`, `single_task` and `lstm` forecast shares of the window's level, with "
-    "a linear path from the calendar to the heads; the paper's networks forecast min-max levels and have no such path. "
-    "Their shared representation is hardly learned: on eight full-size simulated firms its weights moved by 0.8 to "
-    "1.3 % of their norm, and frozen at random values total sales err by 8.57 against 8.45, without the revenue "
-    "alignment by 8.51. So findings about joint learning and alignment are not tests of the paper's mechanism."
+    "**What the networks are.** The networks of this page are those of before 0.6.0: they forecast shares of the "
+    "window's level, with a linear path from the calendar to the heads, and their shared representation was "
+    "hardly learned. Those of 0.6.0 are the paper's (min-max levels, no such path) and have not been run on this "
+    "panel. So findings about joint learning and alignment are not tests of the paper's mechanism."
 )
 
 

@@ -242,12 +242,12 @@ def test_weeks_belong_to_the_quarter_they_begin_in():
 def test_the_documented_example_fits_the_demo():
     folder = Path(__file__).parents[2] / "docs" / "calibration-example"
     tables = read_tables(*(folder / f"{name}.csv" for name in ("tickers", "quarters", "forecasts")))
-    firms = [spec.name for spec in Economy(firms=16).specs()]
+    firms = [spec.name for spec in Economy(firms=40).specs()]
     assert sorted(tables.tickers["firm"]) == sorted(firms)
     made = calibrate(tables, weekly_of(dict.fromkeys(firms, 1.1)), DESIGN, "cohort_glm")
     tickers = tables.tickers["ticker"].nunique()
-    assert made.quarters["ticker"].nunique() == tickers == 12
+    assert made.quarters["ticker"].nunique() == tickers == 34
     assert made.summary["horizon"].tolist()[:3] == ["Q1", "Q2", "Q3"]
     # A tenth of the tickers is trimmed; the others have standard errors.
-    assert made.summary["firms"].tolist()[:3] == [11, 11, 11]
+    assert made.summary["firms"].tolist()[:3] == [31, 31, 31]
     assert made.summary["model_se"].notna().iloc[:3].all()

@@ -18,9 +18,10 @@ from cbmt_core.metrics import score
 from cbmt_core.models.contract import FitRecord, SalesForecast
 from cbmt_core.models.neural import Direct, NeuralForecaster
 from cbmt_core.models.neural.direct import CANDIDATES
-from cbmt_core.models.neural.forecaster import FAMILIES
+from cbmt_core.models.neural.family import FAMILIES
+from cbmt_core.models.neural.forecaster import PATIENCE, validate
 from cbmt_core.models.neural.profiles import PROFILES
-from cbmt_core.models.sequence import OUTCOMES
+from cbmt_core.models.sequence import OUTCOMES, validation_split
 from cbmt_core.panel import FirmPanel
 from cbmt_core.tuning import Stages
 
@@ -68,7 +69,7 @@ def test_single_task_search_of_one_driver_does_not_see_the_others(
         assert len(same[0]) == 3
         assert (same[0] == same[1]) == (driver != "aov")
         (chosen,) = [t for t in records[0].trials if t["driver"] == driver and t["chosen"]]
-        assert records[0].parameters[driver] == chosen["choice"]
+        assert records[0].parameters[driver] == {**chosen["choice"], "steps": chosen["notes"]["steps"]}
     errors = [t["error"] for t in records[0].trials if t["chosen"]]
     assert records[0].validation_error == pytest.approx(np.mean(errors))
 
@@ -77,11 +78,12 @@ def test_drivers_train_with_settings_of_their_own(seen: FirmPanel) -> None:
     """Networks of two sizes in one family: each driver's forecast is that of its own setting."""
     model = NeuralForecaster("single_task", profile="smoke")
     default = FAMILIES["single_task"][0].default()
-    small = {**default, "width": 16, "layers": 1}
-    mixed = FitRecord({"acquisition": small, "ropc": default, "aov": small, "steps": 12})
+    small = {**default, "width": 16, "layers": 1, "steps": 12}
+    default = {**default, "steps": 12}
+    mixed = FitRecord({"acquisition": small, "ropc": default, "aov": small})
     forecast = model.train(seen, mixed, 1).forecast(6)
     for choice, drivers in ((small, "AV"), (default, "R")):
-        alone = model.train(seen, FitRecord({**choice, "steps": 12}), 1).forecast(6)
+        alone = model.train(seen, FitRecord(choice), 1).forecast(6)
         for driver in drivers:
             np.testing.assert_allclose(getattr(forecast, driver), getattr(alone, driver), rtol=1e-4)
 
@@ -98,13 +100,44 @@ def test_search_is_stored_by_firm_and_model_and_taken_up_again(seen: FirmPanel, 
     assert in_memory.record == first.record
 
 
-def test_profiles_grow() -> None:
-    names = ("smoke", "quick", "standard", "paper")
-    work = [PROFILES[n].stages.total * PROFILES[n].steps * PROFILES[n].batch for n in names]
-    assert work == sorted(work)
-    for name in ("standard", "paper"):
+def test_every_profile_that_is_meant_for_use_has_all_three_stages() -> None:
+    for name in ("quick", "standard", "paper"):
         stages = PROFILES[name].stages
         assert min(stages.random, stages.grid, stages.refined) > 0
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_network_stands_behind_each_outcome_and_its_record_says_how_far_it_moved(
+    family: str, seen: FirmPanel
+) -> None:
+    fitted = NeuralForecaster(family, profile="smoke").fit(seen, seed=1)
+    outcomes = [name for network, _ in fitted.model.networks for name in network.config.outcomes]
+    assert len(outcomes) == len(set(outcomes))
+    assert set("ARV") <= set(outcomes)
+    moved = fitted.record.parameters["backbone_moved"]
+    assert len(moved) == len(FAMILIES[family])
+    assert all(share > 0 for share in moved.values())
+
+
+def test_training_ends_when_the_validation_weeks_are_forecast_no_better(seen: FirmPanel) -> None:
+    """And the network is taken from where they were forecast best."""
+    (part,) = FAMILIES["joint"]
+    wild = {**part.default(), "rate": 8e-3, "backbone_share": 0.8}
+    trial = validate(part, wild, replace(PROFILES["smoke"], steps=120), seen, 1)
+    checks = trial.curve["validation"]
+    errors = [error for _, error in checks]
+    assert [trial.steps, trial.error] == checks[int(np.argmin(errors))]
+    assert len(checks) == min(6, int(np.argmin(errors)) + 1 + PATIENCE)
+
+
+def test_no_network_sees_the_validation_weeks_before_it_is_chosen(seen: FirmPanel) -> None:
+    """Other sales after the training weeks: the losses of the trial are the same."""
+    (part,) = FAMILIES["cbmt"]
+    late = np.arange(seen.n_weeks) >= validation_split(seen).n_weeks
+    other = replace(seen, V=np.where(late, seen.V * 3, seen.V))
+    trials = [validate(part, part.default(), PROFILES["smoke"], panel, 1) for panel in (seen, other)]
+    assert trials[0].curve["training"] == trials[1].curve["training"]
+    assert trials[0].error != trials[1].error
 
 
 def test_direct_has_the_eight_candidates_of_the_table_and_tries_them_all(

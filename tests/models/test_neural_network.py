@@ -11,20 +11,18 @@ import torch
 from panels import calibration, ordinary
 from torch import Tensor, nn
 
-from cbmt_core.models.neural.baseline import Baseline
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig
 from cbmt_core.models.neural.decoder import decoder
 from cbmt_core.models.neural.dropout import Dropout
 from cbmt_core.models.neural.encoder import encoder_layer
 from cbmt_core.models.neural.lstm import lstm
-from cbmt_core.models.neural.network import Dimensions, Network, positions
+from cbmt_core.models.neural.network import RECENT, Dimensions, Network, positions
 from cbmt_core.models.neural.parts import Gradients, normalise, through_norm
 from cbmt_core.models.neural.tokens import tokens
 from cbmt_core.models.sequence import LOOKBACK, OUTCOMES, History, Scaling, Sequences, Windows
 
 G, B, L, D, H, F = 2, 5, 7, 16, 4, 24
-BIRTH = calibration(ordinary()).birth
 
 
 def generator(seed: int = 3) -> torch.Generator:
@@ -189,11 +187,7 @@ def windows() -> tuple[Windows, int]:
 
 
 def batch_of(w: Windows) -> Batch:
-    return Batch.of(w, OUTCOMES, baseline_of(w))
-
-
-def baseline_of(w: Windows) -> Baseline:
-    return Baseline.of(w, OUTCOMES, Scaling.of(calibration(ordinary())))
+    return Batch.of(w, OUTCOMES)
 
 
 def network(config: NetworkConfig, batch: Batch, n_ids: int) -> Network:
@@ -201,17 +195,35 @@ def network(config: NetworkConfig, batch: Batch, n_ids: int) -> Network:
 
 
 @pytest.mark.parametrize("backbone", ["transformer", "lstm"])
-def test_fresh_network_forecasts_the_mean_of_its_window(backbone: str) -> None:
-    """Every head begins at the level, so training starts from a forecast that does not drift."""
+def test_fresh_network_forecasts_the_mean_of_the_last_weeks(backbone: str) -> None:
+    """Every head begins at a forecast that does not drift."""
     w, n_ids = windows()
     batch = batch_of(w)
     net = network(NetworkConfig(backbone=backbone), batch, n_ids)
-    flat = net.initial(generator(0))
-    scaled = baseline_of(w).scaled(net(flat, batch).t().numpy()).T
-    old = w.week - LOOKBACK >= np.maximum(0, BIRTH[w.row])
-    assert old.any()
-    expected = w.outcomes[old].mean(axis=1)
-    np.testing.assert_allclose(scaled[old], expected, rtol=1e-4, atol=1e-5)
+    scaled = net(net.initial(generator(0)), batch).numpy()
+    np.testing.assert_allclose(scaled, w.outcomes[:, -RECENT:].mean(axis=1), rtol=1e-4, atol=1e-5)
+
+
+def test_a_head_sees_the_shared_representation_and_its_own_weeks_alone() -> None:
+    """With the backbone's way to the heads cut, other outcomes and the calendar do not matter."""
+    w, n_ids = windows()
+    batch = batch_of(w)
+    net = network(NetworkConfig(), batch, n_ids)
+    flat = 0.3 * torch.randn(sum(net.sizes), generator=generator(0))
+    net.named(flat)["head.first"].zero_()
+    before = net(flat, batch)
+    numeric = batch.numeric.clone()
+    numeric[1:] += torch.randn(numeric[1:].shape, generator=generator(1))
+    after = net(flat, replace(batch, numeric=numeric, week_of_year=(batch.week_of_year + 9) % 52))
+    torch.testing.assert_close(before[:, 0], after[:, 0], rtol=0, atol=0)
+    assert not torch.allclose(before[:, 1:], after[:, 1:])
+
+
+def test_how_far_a_backbone_moved_does_not_count_its_heads() -> None:
+    net = Network(NetworkConfig(), Dimensions(numeric=10, week_covariates=3, n_ids=4))
+    start = net.initial(generator(0))
+    assert net.moved(start + net.by_part(0.0, 1.0), start) == 0.0
+    assert net.moved(start * (1 + 0.25 * net.by_part(1.0, 0.0)), start) == pytest.approx(0.25)
 
 
 def test_tokens_are_the_projection_of_numbers_and_embeddings_put_side_by_side() -> None:
@@ -283,8 +295,6 @@ def test_gradient_of_every_parameter_is_the_slope_of_the_forecasts(name: str) ->
     batch = replace(
         batch,
         numeric=batch.numeric.double(),
-        history=batch.history.double(),
-        calendar=batch.calendar.double(),
         week_covariates=batch.week_covariates.double(),
     )
     net = network(CONFIGS[name], batch, n_ids)

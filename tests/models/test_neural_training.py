@@ -22,9 +22,7 @@ SCALING = Scaling(
     span={"A": 90.0, "R": 0.5, "V": 60.0, "S": 900.0, "Y": 400.0},
     weeks=10,
     oldest=10,
-    typical={"A": 40.0, "R": 0.1, "V": 50.0, "S": 500.0},
 )
-LEVEL = torch.tensor([50.0, 0.1, 40.0, 500.0])
 
 
 def objective(weights: LossWeights) -> Objective:
@@ -34,22 +32,20 @@ def objective(weights: LossWeights) -> Objective:
 def truth(n: int, **given: torch.Tensor) -> Truth:
     """Of one network's n windows: nothing where nothing is given."""
     nothing = {"targets": torch.zeros(4, 1, n), "known": torch.ones(4, 1, n)}
-    nothing["level"] = LEVEL[:, None, None].expand(4, 1, n)
-    nothing |= {name: torch.zeros(1, n) for name in ("is_birth", "size", "sales")}
+    nothing |= {name: torch.zeros(1, n) for name in ("is_birth", "sales")}
     return Truth(**(nothing | given))
 
 
 def test_alignment_multiplies_drivers_in_original_units_and_rescales_by_the_span_of_sales() -> None:
-    """Two cohort-weeks by hand: one in its birth week, one later."""
-    predicted = torch.tensor([[0.1, 0.0, -0.125, 0.0], [-0.62, 1.0, 0.25, 0.0]]).t()[:, None]
-    customers, r, v = np.array([55.0, 40.0]), np.array([0.1, 0.2]), np.array([35.0, 50.0])
-    implied = customers * (np.array([1.0, 0.0]) + r) * v
+    """Two cohort-weeks by hand, one in its birth week, one later: both with the week's forecast acquisition."""
+    predicted = torch.tensor([[0.5, 0.2, 0.25, 0.0], [0.4, 0.4, 0.5, 0.0]]).t()[:, None]
+    acquired, r, v = np.array([55.0, 46.0]), np.array([0.1, 0.2]), np.array([35.0, 50.0])
+    implied = acquired * (np.array([1.0, 0.0]) + r) * v
     expected = np.mean(((implied - np.array([1500.0, 200.0])) / 400.0) ** 2)
     known = truth(
         2,
         targets=predicted,
         is_birth=torch.tensor([[1.0, 0.0]]),
-        size=torch.tensor([[60.0, 40.0]]),
         sales=torch.tensor([[1500.0, 200.0]]),
     )
     own = objective(LossWeights(0, 0, 0, 0, C=1.0))
@@ -63,10 +59,8 @@ def test_gradient_of_the_objective_is_that_of_autograd() -> None:
     predicted = torch.rand(4, G, n, generator=generator).requires_grad_()
     known = Truth(
         targets=torch.rand(4, G, n, generator=generator),
-        level=LEVEL[:, None, None] * (0.5 + torch.rand(4, G, n, generator=generator)),
         known=(torch.rand(4, G, n, generator=generator) > 0.3).float(),
         is_birth=(torch.rand(G, n, generator=generator) > 0.5).float(),
-        size=80 * torch.rand(G, n, generator=generator),
         sales=900 * torch.rand(G, n, generator=generator),
     )
     weights = [LossWeights(1.0, 0.3, 0.5, 0.2, C=0.4), LossWeights(0.3, 1.0, 1.0, 0.0, C=0.0)]
@@ -160,7 +154,7 @@ def test_a_network_learns_the_same_alone_and_among_others(backbone: str) -> None
     panel = calibration(ordinary())
     scaling = Scaling.of(panel)
     sets = [TrainingSet.of(panel, scaling, (name,)) for name in "AR"]
-    config = replace(CONFIG, rate=1e-3, emphasis=1.0, weights=LossWeights(R=0.5))
+    config = replace(CONFIG, rate=1e-3, weights=LossWeights(R=0.5))
     runs = [
         run(sets[0], 5, outcomes=("A",), dropout=0.1, backbone=backbone),
         run(sets[1], 5, outcomes=("R",), dropout=0.3, backbone=backbone),
@@ -194,10 +188,9 @@ def test_aov_head_decays_more_and_the_backbone_learns_more_slowly() -> None:
     decay = network.named(network.by_part(0.01, 0.01, aov_head=0.1))
     assert float(decay["head.second"][0, OUTCOMES.index("V")].min()) == pytest.approx(0.1)
     assert float(decay["head.second"][0, OUTCOMES.index("R")].max()) == pytest.approx(0.01)
-    rate = network.named(network.by_part(0.5, 1.0, calendar=3.0))
+    rate = network.named(network.by_part(0.5, 1.0))
     assert float(rate["encoder0.qkv"].max()) == 0.5
     assert float(rate["head.first"].min()) == float(rate["head.first"].max()) == 1.0
-    assert float(rate["head.calendar"].min()) == float(rate["head.calendar"].max()) == 3.0
 
 
 def test_threads_of_the_caller_are_given_back() -> None:

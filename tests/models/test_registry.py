@@ -47,7 +47,11 @@ def test_networks_take_what_the_pipeline_offers(name: str) -> None:
         ("cohort_glm", {"profile": "quick"}, "cohort_glm takes no option profile"),
         ("cbmt", {"depth": 3}, "takes no option depth; it takes profile"),
         ("cbmt", {"family": "joint"}, "takes no option family"),
-        ("cbmt", {"profile": "fast"}, "no profile is called 'fast'; there are smoke, quick, standard, paper"),
+        (
+            "cbmt",
+            {"profile": "fast"},
+            "no profile is called 'fast'; there are smoke, demo, quick, standard, paper",
+        ),
     ],
 )
 def test_other_options_are_refused(name: str, options: dict[str, object], words: str) -> None:

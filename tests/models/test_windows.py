@@ -47,7 +47,6 @@ IDENTITY = Scaling(
     span=dict.fromkeys((*OUTCOMES, "Y"), 1.0),
     weeks=5,
     oldest=57,
-    typical=dict.fromkeys(OUTCOMES, 1.0),
 )
 
 
@@ -206,9 +205,8 @@ def test_scaling_maps_what_it_saw_to_the_unit_interval_and_back() -> None:
         np.testing.assert_allclose(scaling.unscale(name, scaled), known)
     assert scaling.unscale("V", -5.0) == 0
     assert Scaling(**scaling.values()) == scaling
-    low, span = scaling.vectors()
-    np.testing.assert_allclose(low, [0, 0, 20, panel.S.min()])
-    np.testing.assert_allclose(span, [8, 0.5, 40, np.ptp(panel.S)])
+    assert [scaling.low[k] for k in OUTCOMES] == pytest.approx([0, 0, 20, panel.S.min()])
+    assert [scaling.span[k] for k in OUTCOMES] == pytest.approx([8, 0.5, 40, np.ptp(panel.S)])
 
 
 def test_a_series_that_never_moved_scales_without_division_by_zero() -> None:

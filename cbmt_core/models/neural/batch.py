@@ -10,7 +10,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbmt_core.models.neural.baseline import Baseline
 from cbmt_core.models.sequence import LOOKBACK, OUTCOMES, Windows
 from cbmt_core.models.sequence.windows import COHORT_COVARIATES
 
@@ -28,11 +27,7 @@ class Batch:
     """
 
     numeric: Tensor
-    """[C, G, B, L] outcomes, flags, cohort covariates."""
-    history: Tensor
-    """[K, G, B, L + 1] the outcomes once more, for the heads, relative to their levels (`Baseline.history`)."""
-    calendar: Tensor
-    """[F, G, B] the target week's calendar (`Baseline.calendar`)."""
+    """[C, G, B, L] the network's K outcomes first, then flags and cohort covariates."""
     first_week: Tensor
     """[G, B] where the window begins in the next two; its other weeks follow."""
     week_covariates: Tensor
@@ -48,7 +43,7 @@ class Batch:
         return self.cohort.numel()
 
     @classmethod
-    def of(cls, windows: Windows, outcomes: tuple[str, ...], baseline: Baseline) -> Self:
+    def of(cls, windows: Windows, outcomes: tuple[str, ...]) -> Self:
         columns = [OUTCOMES.index(name) for name in outcomes]
         # A trend or tenure beyond all that training saw is taken as the longest it saw: a network that
         # extrapolates its own curvature for a year walks away.
@@ -64,8 +59,6 @@ class Batch:
         lag = LOOKBACK - (target[latest] - weeks)
         return cls(
             numeric=torch.from_numpy(numeric),
-            history=torch.from_numpy(baseline.history[:, None]),
-            calendar=torch.from_numpy(baseline.calendar[:, None]),
             first_week=torch.from_numpy(np.searchsorted(weeks, windows.week + 1 - LOOKBACK)[None]),
             week_covariates=torch.from_numpy(covariates[sample[latest], lag, _COHORT:]),
             week_of_year=torch.from_numpy(windows.week_of_year[sample[latest], lag]),
@@ -82,8 +75,6 @@ class Batch:
         return replace(
             first,
             numeric=torch.cat([b.numeric for b in batches], 2),
-            history=torch.cat([b.history for b in batches], 2),
-            calendar=torch.cat([b.calendar for b in batches], 2),
             first_week=torch.cat([b.first_week for b in batches], 1),
             month=torch.cat([b.month for b in batches], 1),
             cohort=torch.cat([b.cohort for b in batches], 1),
@@ -91,16 +82,10 @@ class Batch:
 
     def take(self, rows: Tensor, cohort: Tensor) -> Batch:
         """The windows `rows` [G, B], with these cohort ids."""
-        flat = rows.flatten()
-
-        def windows(x: Tensor) -> Tensor:
-            return x.flatten(1, 2).index_select(1, flat).view(len(x), *rows.shape, *x.shape[3:])
-
+        numeric = self.numeric.flatten(1, 2).index_select(1, rows.flatten())
         return replace(
             self,
-            numeric=windows(self.numeric),
-            history=windows(self.history),
-            calendar=windows(self.calendar),
+            numeric=numeric.view(len(numeric), *rows.shape, -1),
             first_week=self.first_week[0][rows],
             month=self.month[0][rows],
             cohort=cohort,

@@ -63,11 +63,10 @@ class LossWeights:
 class TrainingConfig:
     """AdamW with a lower rate for the backbone and a stronger decay on the AOV head."""
 
-    steps: int = 240
-    batch: int = 128
-    rate: float = 1.5e-4
-    calendar_rate: float = 4e-3
-    """Rate of a head's weights on the calendar: few, linear, and a holiday comes but once a year."""
+    steps: int = 300
+    """Steps of the whole schedule; early stopping may take the network before its end."""
+    batch: int = 64
+    rate: float = 4e-3
     backbone_share: float = 0.5
     """Rate of the backbone as a share of the heads'."""
     decay: float = 0.01
@@ -76,7 +75,5 @@ class TrainingConfig:
     warm_up: float = 0.1
     """Share of the steps over which the rate rises; it then falls along a cosine."""
     weights: LossWeights = field(default_factory=LossWeights)
-    emphasis: float = 0.5
-    """Mini-batches draw a window with probability proportional to its cohort's size to this power."""
     hidden_share: float = 0.15
     """Share of the windows that carry the id of cohorts not seen in training."""

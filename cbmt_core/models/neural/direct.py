@@ -97,8 +97,6 @@ class SalesCalendar:
         nothing = torch.zeros(1, len(target), dtype=torch.int64)
         return Batch(
             numeric=torch.from_numpy(seen[None, None]),
-            history=torch.from_numpy(seen[None, None]),
-            calendar=torch.zeros(0, 1, len(target)),
             first_week=torch.from_numpy(after[None, :, 0]),
             week_covariates=torch.from_numpy(known),
             week_of_year=torch.from_numpy(calendar.week_of_year.copy()),

@@ -1,4 +1,4 @@
-"""`cbmt`, `joint`, `single_task` and `lstm`: one protocol, four ways to share what is learned."""
+"""`cbmt`, `joint`, `single_task`, `lstm`: search, early stopping, the final training, and the walk forward."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import optuna
 import torch
-from optuna.distributions import CategoricalDistribution, FloatDistribution
 from torch import Tensor
 
 from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
-from cbmt_core.models.neural.baseline import Baseline
 from cbmt_core.models.neural.batch import Batch
-from cbmt_core.models.neural.config import LossWeights, NetworkConfig, TrainingConfig
-from cbmt_core.models.neural.curve import curve
+from cbmt_core.models.neural.curve import Curve, curve
+from cbmt_core.models.neural.family import FAMILIES, Part
 from cbmt_core.models.neural.network import Network
 from cbmt_core.models.neural.profiles import PROFILES, Profile
-from cbmt_core.models.neural.training import Run, TrainingSet, one_thread, train
+from cbmt_core.models.neural.training import TrainingSet, one_thread, start_of, train
 from cbmt_core.models.sequence import (
     LOOKBACK,
     OUTCOMES,
@@ -35,7 +33,7 @@ from cbmt_core.models.sequence import (
 from cbmt_core.panel import FirmPanel
 from cbmt_core.tuning import Choice, Found, Progress, Report, search
 
-__all__ = ["FAMILIES", "FittedNeural", "NeuralForecaster", "Part", "Trained"]
+__all__ = ["FittedNeural", "NeuralForecaster", "Trained", "Validated", "train_part", "validate"]
 
 MIN_WEEKS = LOOKBACK + 6
 """Fewer weeks hold hardly a full window, and a network would extrapolate its own noise."""
@@ -43,94 +41,10 @@ MIN_SEARCH_WEEKS = 2 * LOOKBACK
 """A shorter panel leaves too little on both sides of the split: the default setting is taken."""
 CEILING = 2.0
 """Largest scaled forecast: twice the range seen in calibration, so that no recursion runs away."""
-CHECKS = (0.5, 1.0)
-"""Shares of the steps after which a trial is measured. A hopeless one stops early, but a network is always
-taken from the end of its schedule: on ten simulated firms picking the best check, by walk-forward error or by
-one-step loss, was no better than letting the rate run out (differences within the noise of the seed)."""
-MARGIN = 0.05
-"""By how much a setting must beat the default: twenty weeks are few, and the least of several errors is
-partly luck."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """What one network forecasts and how; it has a search of its own."""
-
-    outcomes: tuple[str, ...]
-    backbone: str = "transformer"
-    aligned: bool = False
-    """Whether revenue aligns the outcomes."""
-
-    @property
-    def driver(self) -> str | None:
-        """The only outcome of the network, by its long name; None when there are several. A network that sees
-        nothing but its driver is chosen by the error of that driver, others by that of all five outcomes."""
-        return DRIVERS[self.outcomes[0]] if len(self.outcomes) == 1 else None
-
-    def space(self) -> dict[str, Any]:
-        low_or_high = CategoricalDistribution([0.3, 1.0])
-        space: dict[str, Any] = {
-            "rate": FloatDistribution(5e-5, 1e-3, log=True),
-            "backbone_share": FloatDistribution(0.1, 1.0, log=True),
-            "layers": CategoricalDistribution([1, 2]),
-            "width": CategoricalDistribution([16, 32]),
-            "head_width": CategoricalDistribution([16, 32]),
-            "dropout": CategoricalDistribution([0.2, 0.3]),
-            "emphasis": CategoricalDistribution([0.5, 1.0]),
-        }
-        if self.driver is None:
-            space |= {f"weight_{k}": low_or_high for k in "ARVS"}
-        if self.aligned:
-            space["weight_C"] = CategoricalDistribution([0.1, 0.3, 1.0])
-        return space
-
-    def default(self) -> dict[str, Any]:
-        values: dict[str, Any] = {
-            "rate": 1.5e-4,
-            "backbone_share": 0.5,
-            "layers": 2,
-            "width": 32,
-            "head_width": 32,
-            "dropout": 0.3,
-            "emphasis": 1.0,
-            **{f"weight_{k}": 1.0 for k in "ARV"},
-            "weight_S": 0.3,
-            "weight_C": 0.3,
-        }
-        return {name: values[name] for name in self.space()}
-
-    def run(self, choice: Choice, profile: Profile, data: TrainingSet, seed: int) -> Run:
-        """A network of these outcomes to be trained."""
-        network = NetworkConfig(
-            backbone=self.backbone,
-            outcomes=self.outcomes,
-            width=choice["width"],
-            feed_forward=2 * choice["width"],
-            encoder_layers=choice["layers"],
-            head_width=choice["head_width"],
-            dropout=choice["dropout"],
-        )
-        weights = {k: choice.get(f"weight_{k}", 1.0) for k in OUTCOMES}
-        training = TrainingConfig(
-            steps=profile.steps,
-            batch=profile.batch,
-            rate=choice["rate"],
-            backbone_share=choice["backbone_share"],
-            weights=LossWeights(**weights, C=choice.get("weight_C", 0.0)),
-            emphasis=choice["emphasis"],
-        )
-        return Run(data, network, training, seed)
-
-
-DRIVERS = {"A": "acquisition", "R": "ropc", "V": "aov"}
-
-FAMILIES: dict[str, tuple[Part, ...]] = {
-    "cbmt": (Part(OUTCOMES, aligned=True),),
-    "joint": (Part(OUTCOMES),),
-    "single_task": tuple(Part((driver,)) for driver in DRIVERS),
-    "lstm": tuple(Part((driver,), backbone="lstm") for driver in DRIVERS),
-}
-"""How outcomes are spread over networks."""
+CHECKS = 6
+"""How often a training is measured on the validation weeks, at even distances."""
+PATIENCE = 2
+"""Measurements without a better one after which a training ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +52,6 @@ class Trained:
     """Networks as a one-step model: each outcome is the mean of the networks that forecast it."""
 
     networks: tuple[tuple[Network, Tensor], ...]
-    scaling: Scaling
 
     def predict(self, windows: Windows) -> npt.NDArray[np.float32]:
         total = np.zeros((len(windows), len(OUTCOMES)), np.float32)
@@ -148,11 +61,63 @@ class Trained:
                 networks, flats = zip(*alike, strict=True)
                 outcomes = networks[0].config.outcomes
                 columns = [OUTCOMES.index(name) for name in outcomes]
-                baseline = Baseline.of(windows, outcomes, self.scaling)
-                forecasts = networks[0](torch.stack(flats), Batch.of(windows, outcomes, baseline))
-                total[:, columns] += baseline.scaled(forecasts.transpose(1, 2).numpy()).sum(0).T
+                forecasts = networks[0](torch.stack(flats), Batch.of(windows, outcomes))
+                total[:, columns] += forecasts.sum(0).numpy()
                 voices[columns] += len(networks)
-        return np.asarray(np.minimum(total / np.maximum(voices, 1), CEILING), np.float32)
+        return np.asarray(np.clip(total / np.maximum(voices, 1), -CEILING, CEILING), np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Validated:
+    """A training on the weeks before the validation window, taken where its walk over that window erred least."""
+
+    error: float
+    steps: int
+    """After which it erred least: where early stopping takes the network."""
+    curve: Curve
+
+
+def validate(
+    part: Part,
+    choice: Choice,
+    profile: Profile,
+    panel: FirmPanel,
+    seed: int,
+    report: Report = lambda error: False,
+) -> Validated:
+    """Train with early stopping on the panel's validation weeks. The first outcome of `report` that is true ends
+    the trial, as one that others have beaten."""
+    training = validation_split(panel)
+    scaling, history = Scaling.of(training), History.of(training)
+    data = TrainingSet.of(training, scaling, part.outcomes)
+    losses: list[float] = []
+    checks: list[tuple[int, float]] = []
+    for networks in train([part.run(choice, profile, data, seed)], scaling, _stops(profile), [losses]):
+        drivers = walk_forward(Trained(tuple(networks)), history, scaling, panel.n_weeks - training.n_weeks)
+        error = walk_forward_error(panel, training, drivers, part.driver)
+        checks.append((len(losses), error))
+        if report(error):
+            raise optuna.TrialPruned
+        best = min(range(len(checks)), key=lambda k: checks[k][1])
+        if len(checks) - 1 - best >= PATIENCE:
+            break
+    steps, error = min(checks, key=lambda check: check[1])
+    return Validated(error, steps, curve(losses, checks))
+
+
+def _stops(profile: Profile) -> list[int]:
+    return sorted({max(1, round(k * profile.steps / CHECKS)) for k in range(1, CHECKS + 1)})
+
+
+def train_part(
+    part: Part, choice: Choice, profile: Profile, panel: FirmPanel, seed: int, steps: int, networks: int = 1
+) -> list[tuple[Network, Tensor]]:
+    """Networks with that setting, trained on the whole panel for so many steps of the schedule."""
+    scaling = Scaling.of(panel)
+    data = TrainingSet.of(panel, scaling, part.outcomes)
+    runs = [part.run(choice, profile, data, each) for each in range(seed, seed + networks)]
+    (trained,) = train(runs, scaling, [steps])
+    return trained
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +154,7 @@ class FittedNeural:
             for k, v in enumerate(values["networks"])
         )
         return cls(
-            model=Trained(networks, scaling),
+            model=Trained(networks),
             history=History.from_state(State(values["history"], state.arrays)),
             scaling=scaling,
             record=FitRecord.from_values(values),
@@ -198,7 +163,7 @@ class FittedNeural:
 
 @dataclass(frozen=True)
 class NeuralForecaster:
-    """A search on the validation window by walk-forward error, then networks trained on everything."""
+    """A search on the validation weeks for each network of a family, then the networks trained on everything."""
 
     family: str
     """A name in `FAMILIES`."""
@@ -207,15 +172,14 @@ class NeuralForecaster:
     storage: str | Path | None = None
     """A journal file or database URL that keeps the search; without one it is kept in memory."""
     progress: Progress | None = field(default=None, compare=False)
-    chosen: FitRecord | None = field(default=None, compare=False)
-    """Settings found by an earlier search, to train with; without them a search is made."""
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedNeural:
         with one_thread():
-            return self.train(panel, self.chosen or self.choose(panel, seed), seed)
+            return self.train(panel, self.choose(panel, seed), seed)
 
     def choose(self, panel: FirmPanel, seed: int) -> FitRecord:
-        """The settings to train with: the searches', or the default of a firm too young for one.
+        """The settings to train with, and after how many steps to stop: the searches', or the default of a firm too
+        young for one.
 
         Each part of the family has a search of its own. With several, the settings stand under the names
         of their drivers, and the validation error is the mean of theirs.
@@ -225,61 +189,44 @@ class NeuralForecaster:
                 self.family, panel.firm, f"it has {panel.n_weeks} weeks; at least {MIN_WEEKS} are needed"
             )
         parts, profile = FAMILIES[self.family], PROFILES[self.profile]
-        steps = {"steps": profile.steps}
         if panel.n_weeks < MIN_SEARCH_WEEKS:
             return FitRecord(
-                {**parts[0].default(), **steps},
+                {**parts[0].default(), "steps": profile.steps},
                 diagnosis=f"default setting: a search needs {MIN_SEARCH_WEEKS} weeks",
             )
         found = {part.driver or self.family: self._search(part, panel, seed) for part in parts}
+        settings = {name: {**one.choice, "steps": one.notes["steps"]} for name, one in found.items()}
         if self.family in found:
             only = found[self.family]
-            return FitRecord({**only.choice, **steps}, validation_error=only.error, trials=only.history)
+            return FitRecord(settings[self.family], validation_error=only.error, trials=only.history)
         return FitRecord(
-            {**{name: dict(one.choice) for name, one in found.items()}, **steps},
+            settings,
             validation_error=float(np.mean([one.error for one in found.values()])),
             trials=tuple({"driver": name, **trial} for name, one in found.items() for trial in one.history),
         )
 
     def train(self, panel: FirmPanel, chosen: FitRecord, seed: int) -> FittedNeural:
-        """Networks with the chosen settings, trained on the whole panel."""
-        parts, profile = FAMILIES[self.family], PROFILES[self.profile]
-        scaling, runs = Scaling.of(panel), []
-        for part in parts:
-            choice = chosen.parameters.get(part.driver or self.family, chosen.parameters)
-            data = TrainingSet.of(panel, scaling, part.outcomes)
-            seeds = range(seed, seed + max(1, profile.networks // len(parts)))
-            runs += [part.run(choice, profile, data, each) for each in seeds]
+        """Networks with the chosen settings, trained on the whole panel. The record tells how far each backbone moved
+        from where it started, as a share of its norm there."""
+        profile = PROFILES[self.profile]
         networks: list[tuple[Network, Tensor]] = []
-        for _, alike in groupby(runs, Run.shape):
-            (trained,) = train(list(alike), scaling, [profile.steps])
-            networks += trained
+        moved: dict[str, float] = {}
+        for part in FAMILIES[self.family]:
+            choice = chosen.parameters.get(part.driver or self.family, chosen.parameters)
+            network, flat = train_part(part, choice, profile, panel, seed, choice["steps"])[0]
+            networks.append((network, flat))
+            moved[part.driver or self.family] = round(network.moved(flat, start_of(network, seed)), 4)
+        record = replace(chosen, parameters={**chosen.parameters, "backbone_moved": moved})
         return FittedNeural(
-            Trained(tuple(networks), scaling), History.of(panel).tail(LOOKBACK), scaling, chosen
+            Trained(tuple(networks)), History.of(panel).tail(LOOKBACK), Scaling.of(panel), record
         )
 
     def _search(self, part: Part, panel: FirmPanel, seed: int) -> Found:
         parts, profile = FAMILIES[self.family], PROFILES[self.profile]
-        training = validation_split(panel)
-        trial = replace(profile, steps=profile.trial_steps)
-        scaling, history = Scaling.of(training), History.of(training)
-        data = TrainingSet.of(training, scaling, part.outcomes)
-        horizon = panel.n_weeks - training.n_weeks
-        # The pruner wants two finished trials to compare with: two trials are measured at their end alone.
-        shares = CHECKS if profile.stages.total > 2 else CHECKS[-1:]
-        stops = [max(1, round(share * trial.steps)) for share in shares]
 
         def objective(choice: Choice, report: Report) -> tuple[float, dict[str, Any]]:
-            """The walk-forward error over the validation window."""
-            losses: list[float] = []
-            checks, error = [], np.inf
-            for networks in train([part.run(choice, trial, data, seed)], scaling, stops, [losses]):
-                drivers = walk_forward(Trained(tuple(networks), scaling), history, scaling, horizon)
-                error = walk_forward_error(panel, training, drivers, part.driver)
-                checks.append((len(losses), error))
-                if report(error):
-                    raise optuna.TrialPruned
-            return error, {"curve": curve(losses, checks)}
+            trial = validate(part, choice, profile, panel, seed, report)
+            return trial.error, {"steps": trial.steps, "curve": trial.curve}
 
         def progress(done: int, total: int) -> None:
             if self.progress:
@@ -293,7 +240,6 @@ class NeuralForecaster:
             seed=seed,
             storage=self.storage,
             study=f"{panel.firm}/{self.family}",
-            depends=(panel.digest, profile, CHECKS, part),
-            margin=MARGIN,
+            depends=(panel.digest, profile, CHECKS, PATIENCE, part),
             progress=progress,
         )

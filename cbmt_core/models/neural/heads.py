@@ -27,9 +27,9 @@ def linear_heads(shared: Tensor, p: Parameters) -> tuple[Tensor, Pullback]:
     return affine(shared, flat, "head.only"), pull
 
 
-def heads(shared: Tensor, history: Tensor, calendar: Tensor, p: Parameters) -> tuple[Tensor, Pullback]:
-    """[G, K, B] from the shared representation [G, d, B], each outcome's own weeks [G, K, B, L] and the target
-    week's calendar [G, F, B]: three layers, and shortcuts from weeks and calendar to the forecast."""
+def heads(shared: Tensor, history: Tensor, p: Parameters) -> tuple[Tensor, Pullback]:
+    """[G, K, B] from the shared representation [G, d, B] and each outcome's own weeks [G, K, B, L]: three layers,
+    and a shortcut from the weeks to the forecast."""
     G, K, B, L = history.shape
     d = shared.shape[1]
     own = history.reshape(G * K, B, L)
@@ -41,11 +41,9 @@ def heads(shared: Tensor, history: Tensor, calendar: Tensor, p: Parameters) -> t
     x = x.baddbmm_(q["head.history"], weeks).relu_()
     y = affine(x, q, "head.second").relu_()
     z = affine(y, q, "head.third").baddbmm_(q["head.shortcut"], weeks)
-    z = z.view(G, K, B).baddbmm_(p["head.calendar"].squeeze(2), calendar)
 
     def pull(grad: Tensor, g: Gradients) -> Tensor:
         dz = grad.reshape(G * K, 1, B)
-        g["head.calendar"] = torch.bmm(grad, calendar.transpose(1, 2))
         g["head.shortcut"] = torch.bmm(dz, own)
         dy = through_relu(through_affine(dz, y, q, "head.third", g), y)
         dx = through_relu(through_affine(dy, x, q, "head.second", g), x)
@@ -55,4 +53,4 @@ def heads(shared: Tensor, history: Tensor, calendar: Tensor, p: Parameters) -> t
         g["head.first"] = torch.bmm(dx, shared.transpose(1, 2))
         return torch.bmm(first.transpose(1, 2), dx)
 
-    return z, pull
+    return z.view(G, K, B), pull

@@ -19,15 +19,11 @@ class Truth:
     """What came after n windows."""
 
     targets: Tensor
-    """[K, n] relative to the level."""
-    level: Tensor
-    """[K, n] original units."""
+    """[K, n] scaled."""
     known: Tensor
     """[K, n] 1, or 0 where the target carries no loss."""
     is_birth: Tensor
     """[n]"""
-    size: Tensor
-    """[n] customers of the cohort."""
     sales: Tensor
     """[n] of the cohort in the target week, original units."""
 
@@ -40,10 +36,8 @@ class Truth:
         """The windows `rows`, an index of any shape that takes the place of n."""
         return Truth(
             self.targets[:, rows],
-            self.level[:, rows],
             self.known[:, rows],
             self.is_birth[rows],
-            self.size[rows],
             self.sales[rows],
         )
 
@@ -59,6 +53,9 @@ class Objective:
     """[G, 1] ω_C"""
     aligned: bool
     """Whether there is any alignment: it takes all three drivers from one network."""
+    low: tuple[float, ...]
+    span: tuple[float, ...]
+    """Of the outcomes: original units = low + span · scaled."""
     sales_span: float
 
     @classmethod
@@ -73,6 +70,8 @@ class Objective:
             weights=torch.tensor(each, dtype=torch.float32).t()[..., None],
             alignment=torch.tensor([[w.C] for w in weights], dtype=torch.float32),
             aligned=joint and any(w.C for w in weights),
+            low=tuple(scaling.low[name] for name in outcomes[0]),
+            span=tuple(scaling.span[name] for name in outcomes[0]),
             sales_span=scaling.span["Y"],
         )
 
@@ -85,27 +84,26 @@ class Objective:
         loss = 0.5 * (error * gradient).sum((0, 2))
         if self.aligned:
             a, r, v = map(self.outcomes.index, "ARV")
-            customers, orders, value = self._drivers(predicted, truth)
-            missed = (customers * orders * value - truth.sales) * (1.0 / self.sales_span)
+            acquired, orders, value = self._drivers(predicted, truth)
+            missed = (acquired * orders * value - truth.sales) * (1.0 / self.sales_span)
             pull = missed * self.alignment * (2.0 / B)
             loss = loss + 0.5 * (missed * pull).sum(1)
             pull = pull * (1.0 / self.sales_span)
-            gradient[a] += pull * orders * value * truth.is_birth * truth.level[a]
-            gradient[r] += pull * customers * value * truth.level[r]
-            gradient[v] += pull * customers * orders * truth.level[v]
+            gradient[a] += pull * orders * value * self.span[a]
+            gradient[r] += pull * acquired * value * self.span[r]
+            gradient[v] += pull * acquired * orders * self.span[v]
         return loss, gradient
 
     def implied_sales(self, predicted: Tensor, truth: Truth) -> Tensor:
-        """Ŷ^aux = n (1[birth] + R̂) V̂ in original units (Web App. "Auxiliary revenue-alignment regularizer").
+        """Ŷ^aux = Â (1[birth] + R̂) V̂ in original units (Web App. Equation `wa_aux_sales`).
 
-        n is the acquisition forecast Â in the birth week and the observed size of the cohort later, as when
-        sales are composed. The paper takes Â in every week, a looser link: for the left-censored cohort it is off
-        by a factor of fifty. Only the span of s_Y matters to L_C: its low cancels in the difference.
+        Â is the forecast of the week's acquisition, whatever the cohort's age: no cohort's sales, but a link
+        between the drivers' sizes. Only the span of s_Y matters to L_C: its low cancels in the difference.
         """
-        customers, orders, value = self._drivers(predicted, truth)
-        return customers * orders * value
+        acquired, orders, value = self._drivers(predicted, truth)
+        return acquired * orders * value
 
     def _drivers(self, predicted: Tensor, truth: Truth) -> tuple[Tensor, Tensor, Tensor]:
-        """Customers, orders of each, value of an order."""
-        a, r, v = ((1.0 + predicted[k]) * truth.level[k] for k in map(self.outcomes.index, "ARV"))
-        return torch.where(truth.is_birth > 0, a, truth.size), truth.is_birth + r, v
+        """Customers acquired in the week, orders of each, value of an order."""
+        a, r, v = (self.low[k] + self.span[k] * predicted[k] for k in map(self.outcomes.index, "ARV"))
+        return a, truth.is_birth + r, v

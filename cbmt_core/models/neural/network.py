@@ -10,7 +10,6 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from cbmt_core.models.neural.baseline import calendar_size
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig
 from cbmt_core.models.neural.decoder import decoder
@@ -21,10 +20,12 @@ from cbmt_core.models.neural.parts import Gradients, Mask, Parameters, Pullback
 from cbmt_core.models.neural.tokens import tokens
 from cbmt_core.models.sequence.windows import N_MONTHS, N_WEEKS_OF_YEAR
 
-__all__ = ["Dimensions", "Network", "positions"]
+__all__ = ["RECENT", "Dimensions", "Network", "positions"]
 
-_SILENT = ("head.third", "head.only", "head.shortcut", "head.calendar")
+_SILENT = ("head.third", "head.only")
 """Matrices that start at zero."""
+RECENT = 13
+"""Weeks of an outcome's own history whose mean its head starts from."""
 SEASON = 0.7
 """Amplitude of the first wave of the year in the embedding of its weeks, before training."""
 
@@ -78,7 +79,10 @@ class Network:
             if name == "head.only_bias":
                 value = torch.full(shape, 0.5)  # the middle of the range
             elif name.endswith("bias") or name in _SILENT:
-                value = torch.zeros(shape)  # every head starts with the level itself
+                value = torch.zeros(shape)
+            elif name == "head.shortcut":
+                value = torch.zeros(shape)
+                value[..., -RECENT:] = 1.0 / min(RECENT, shape[-1])  # a forecast that does not drift
             elif name == "entity.week":
                 value = 0.1 * torch.randn(shape, generator=generator) + _harmonics(*shape)
             elif name.startswith("entity."):
@@ -94,7 +98,7 @@ class Network:
         if name.endswith("qkv"):
             return into, into
         if name in ("head.first", "head.history"):  # two halves of one matrix
-            return self.config.width + self.config.lookback + 1, out
+            return self.config.width + self.config.lookback, out
         return into, out
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:
@@ -106,26 +110,28 @@ class Network:
             for (name, shape), part in zip(self.shapes.items(), parts, strict=True)
         }
 
-    def by_part(
-        self, backbone: float, heads: float, *, aov_head: float | None = None, calendar: float | None = None
-    ) -> Tensor:
-        """A flat vector that holds one value for the backbone and one for the heads, another for that of AOV or
-        for the way from the calendar where told."""
+    def by_part(self, backbone: float, heads: float, *, aov_head: float | None = None) -> Tensor:
+        """A flat vector that holds one value for the backbone and one for the heads, another for that of AOV where
+        told."""
         parts = []
         for name, shape in self.shapes.items():
             value = torch.full(shape, heads if name.startswith("head.") else backbone)
             if name.startswith("head.") and aov_head is not None and "V" in self.config.outcomes:
                 value[self.config.outcomes.index("V")] = aov_head
-            if name == "head.calendar" and calendar is not None:
-                value.fill_(calendar)
             parts.append(value.reshape(-1))
         return torch.cat(parts)
 
+    def moved(self, flat: Tensor, start: Tensor) -> float:
+        """How far the backbone lies from where it started, as a share of its norm there."""
+        backbone = self.by_part(1.0, 0.0)
+        return float(((flat - start) * backbone).norm() / (start * backbone).norm())
+
     def decayed(self) -> Tensor:
-        """1 where weight decay applies: everything but biases."""
+        """1 where weight decay applies: everything but biases and the shortcut, which starts at what it should not
+        forget."""
         return torch.cat(
             [
-                torch.full((size,), float(not name.endswith("bias")))
+                torch.full((size,), float(not name.endswith("bias") and name != "head.shortcut"))
                 for name, size in zip(self.shapes, self.sizes, strict=True)
             ]
         )
@@ -159,9 +165,8 @@ class Network:
         if c.linear_heads:
             value, head_back = linear_heads(shared, p)
         else:
-            history = batch.history.transpose(0, 1).expand(len(x), -1, -1, -1)
-            calendar = batch.calendar.transpose(0, 1).expand(len(x), -1, -1)
-            value, head_back = heads(shared, history, calendar, p)
+            history = batch.numeric[: len(c.outcomes)].transpose(0, 1).expand(len(x), -1, -1, -1)
+            value, head_back = heads(shared, history, p)
 
         def pull(grad: Tensor) -> Tensor:
             g: Gradients = {}
@@ -215,9 +220,7 @@ def _shapes(config: NetworkConfig, dimensions: Dimensions) -> dict[str, tuple[in
         affine("head.first", w, d, (K,))
         affine("head.second", w, w, (K,))
         affine("head.third", 1, w, (K,))
-        own = config.lookback + 1
-        shapes |= {"head.history": (K, w, own), "head.shortcut": (K, 1, own)}
-        shapes["head.calendar"] = (K, 1, calendar_size(dimensions.week_covariates))
+        shapes |= {"head.history": (K, w, config.lookback), "head.shortcut": (K, 1, config.lookback)}
     return shapes
 
 

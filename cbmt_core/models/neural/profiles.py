@@ -12,38 +12,23 @@ __all__ = ["PROFILES", "Profile", "profile_of"]
 
 @dataclass(frozen=True)
 class Profile:
+    """Profiles differ in trials and in the longest training; the protocol is the same in all of them."""
+
     stages: Stages
-    trial_steps: int
-    """Optimiser steps of a trial of the search."""
+    """Trials of each search; every family searches, and each driver of a family of single drivers."""
     steps: int
-    """Optimiser steps of a network that forecasts."""
+    """Optimiser steps after which a training that early stopping did not end is over."""
     batch: int
-    networks: int
-    """Networks that each family trains for its forecast: as many seeds of one joint network, averaged, or the
-    networks of single drivers with as many seeds fewer. So every family gets the same work."""
     direct_steps: int
     """Optimiser steps of each of the eight candidates of `direct`."""
 
 
 PROFILES: dict[str, Profile] = {
-    "smoke": Profile(Stages(random=1), trial_steps=8, steps=12, batch=32, networks=1, direct_steps=4),
-    "quick": Profile(Stages(random=2), trial_steps=150, steps=300, batch=64, networks=3, direct_steps=100),
-    "standard": Profile(
-        Stages(random=6, grid=3, refined=3),
-        trial_steps=300,
-        steps=300,
-        batch=64,
-        networks=6,
-        direct_steps=300,
-    ),
-    "paper": Profile(
-        Stages(random=32, grid=16, refined=16),
-        trial_steps=400,
-        steps=400,
-        batch=96,
-        networks=9,
-        direct_steps=1000,
-    ),
+    "smoke": Profile(Stages(random=1), steps=12, batch=32, direct_steps=4),
+    "demo": Profile(Stages(random=2, grid=1, refined=1), steps=48, batch=64, direct_steps=12),
+    "quick": Profile(Stages(random=2, grid=1, refined=1), steps=300, batch=64, direct_steps=100),
+    "standard": Profile(Stages(random=8, grid=4, refined=4), steps=300, batch=64, direct_steps=300),
+    "paper": Profile(Stages(random=32, grid=16, refined=16), steps=400, batch=96, direct_steps=1000),
 }
 
 

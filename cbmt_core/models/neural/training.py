@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cbmt_core.models.neural.baseline import Baseline
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig, TrainingConfig
 from cbmt_core.models.neural.dropout import Dropout
@@ -23,7 +22,7 @@ from cbmt_core.models.sequence import OUTCOMES, History, Scaling, Sequences
 from cbmt_core.models.sequence.windows import N_MONTHS
 from cbmt_core.panel import FirmPanel
 
-__all__ = ["Run", "TrainingSet", "minimise", "one_thread", "train"]
+__all__ = ["Run", "TrainingSet", "minimise", "one_thread", "start_of", "train"]
 
 SIDE_BY_SIDE = 4
 """Most networks in one computation: beyond that they no longer fit the processor's cache."""
@@ -53,18 +52,14 @@ class TrainingSet:
         sequences = Sequences.of(History.of(panel), scaling)
         row, week = sequences.pairs(range(1, panel.n_weeks))
         samples = sequences.samples(row, week)
-        baseline = Baseline.of(samples.windows, outcomes, scaling)
         columns = [OUTCOMES.index(name) for name in outcomes]
-        span = np.array([[scaling.span[name]] for name in outcomes], np.float32)
         truth = Truth(
-            targets=torch.from_numpy(baseline.relative(samples.targets[:, columns].T)),
-            level=torch.from_numpy(baseline.level * span),
+            targets=torch.from_numpy(np.ascontiguousarray(samples.targets[:, columns].T)),
             known=torch.from_numpy(np.ascontiguousarray(samples.known[:, columns].T.astype(np.float32))),
             is_birth=torch.from_numpy(np.ascontiguousarray(samples.windows.is_birth)),
             sales=torch.from_numpy(np.nan_to_num(panel.Y[row, week]).astype(np.float32)),
-            size=torch.from_numpy(panel.size[row].astype(np.float32)),
         )
-        return cls(Batch.of(samples.windows, outcomes, baseline), truth, sequences.new_id)
+        return cls(Batch.of(samples.windows, outcomes), truth, sequences.new_id)
 
     def __len__(self) -> int:
         return len(self.batch)
@@ -92,11 +87,11 @@ class Run:
         return sizes, len(self.sizes.outcomes), self.config.batch, self.config.steps
 
     def draws(self, steps: int) -> tuple[Tensor, Tensor]:
-        """[steps, batch] windows of the mini-batches, and the cohort ids they show."""
+        """[steps, batch] windows of the mini-batches, every one as likely as any other, and the cohort ids they
+        show."""
         rng, config, n = np.random.default_rng(self.seed), self.config, len(self.data)
-        chance = np.cumsum(np.maximum(self.data.truth.size.numpy().astype(float), 1.0) ** config.emphasis)
-        drawn, luck = rng.random((2, steps, config.batch))
-        rows = np.minimum(np.searchsorted(chance, drawn * chance[-1], side="right"), n - 1)
+        drawn, luck = rng.random((steps, 2, config.batch)).transpose(1, 0, 2)
+        rows = np.minimum((drawn * n).astype(np.int64), n - 1)
         month, cohort = self.data.batch.month[0].numpy()[rows], self.data.batch.cohort[0].numpy()[rows]
         hidden = (luck < config.hidden_share) & (month != N_MONTHS - 1)
         return torch.from_numpy(rows), torch.from_numpy(np.where(hidden, self.data.new_id, cohort))
@@ -144,6 +139,11 @@ def _train(
         yield list(zip(networks, flat, strict=True))
 
 
+def start_of(network: Network, seed: int) -> Tensor:
+    """The parameters a training of that seed starts from."""
+    return network.initial(torch.Generator().manual_seed(seed))
+
+
 def minimise(
     descend: Callable[[Parameters, Mask, int], tuple[Tensor, Tensor]],
     networks: Sequence[Network],
@@ -162,9 +162,7 @@ def minimise(
     pairs = list(zip(networks, configs, strict=True))
     optimiser = AdamW(
         flat,
-        rate=torch.stack(
-            [n.by_part(c.rate * c.backbone_share, c.rate, calendar=c.calendar_rate) for n, c in pairs]
-        ),
+        rate=torch.stack([n.by_part(c.rate * c.backbone_share, c.rate) for n, c in pairs]),
         decay=torch.stack(
             [n.by_part(c.decay, c.decay, aov_head=c.aov_decay) * n.decayed() for n, c in pairs]
         ),

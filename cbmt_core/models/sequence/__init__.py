@@ -1,7 +1,7 @@
 """Shared machinery of the one-step models: windows, scaling and the walk forward."""
 
 from cbmt_core.models.sequence.history import History
-from cbmt_core.models.sequence.scaling import OUTCOMES, YOUNG, Scaling
+from cbmt_core.models.sequence.scaling import OUTCOMES, Scaling
 from cbmt_core.models.sequence.validation import validation_split, walk_forward_error
 from cbmt_core.models.sequence.walk_forward import OneStepModel, walk_forward
 from cbmt_core.models.sequence.windows import LOOKBACK, Samples, Sequences, Windows, hide_cohorts
@@ -9,7 +9,6 @@ from cbmt_core.models.sequence.windows import LOOKBACK, Samples, Sequences, Wind
 __all__ = [
     "LOOKBACK",
     "OUTCOMES",
-    "YOUNG",
     "History",
     "OneStepModel",
     "Samples",
