@@ -1,4 +1,4 @@
-"""Sections of `cbmt.toml` about unattended operation: when jobs run, and who is told of failures."""
+"""Sections of `cbmt.toml` about unattended operation: when jobs run, who is told of failures, where the report is."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, field_validator
 
-__all__ = ["NoticeConfig", "ScheduleConfig", "Section", "is_cron", "known_zone"]
+__all__ = ["NoticeConfig", "ReportConfig", "ScheduleConfig", "Section", "is_cron", "known_zone"]
 
 
 class Section(BaseModel):
@@ -64,6 +64,13 @@ def is_cron(text: str) -> bool:
         for field, limits in zip(fields, _CRON_LIMITS, strict=True)
         for part in field.split(",")
     )
+
+
+class ReportConfig(Section):
+    """Where people open the report."""
+
+    address: str | None = None
+    """URL under which a web server shows the folder data/report; links in the UI begin with it."""
 
 
 class NoticeConfig(Section):

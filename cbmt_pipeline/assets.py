@@ -1,33 +1,37 @@
 """Dagster assets, made from the plan: each step becomes one asset (or, for the data tables, five)."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import dagster as dg
 import pydantic
 
+from cbmt_core.config import ScheduleConfig
 from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.timeline import PURPOSES
 from cbmt_pipeline.backfills import BACKFILL, ONLY_MISSING, PURPOSES_TAG
 from cbmt_pipeline.batches import for_each_firm
-from cbmt_pipeline.checks import check_specs, evaluation
+from cbmt_pipeline.checks import check_specs, evaluation, verdict_on_forecasts
 from cbmt_pipeline.conditions import condition_of
+from cbmt_pipeline.freshness import freshness_of
 from cbmt_pipeline.instance import name_process, shared_home
 from cbmt_pipeline.metadata import column_schema, picture, rows_metadata
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.plan import Plan, State, Step, Task
 from cbmt_pipeline.progress import tell
-from cbmt_pipeline.project import SEED, Project
+from cbmt_pipeline.project import SEED, Link, Project
 from cbmt_pipeline.resources import ProjectResource
+from cbmt_pipeline.versions import DATA_VERSION_TAG, data_version, provenance
 from cbmt_pipeline.work import Options, Outcome, Picture, Records, carry_out
 
 __all__ = ["assets_of", "step_config"]
 
 OWNERS = ["team:data"]
-DATA_VERSION = "dagster/data_version"
+Tags = dict[str, dict[str, str]]
+"""Asset -> tags of a materialisation."""
 
 _DESCRIPTIONS = {
     "models": "Names of models; all of them unless stated.",
@@ -60,11 +64,17 @@ def step_config(step: Step) -> type[dg.Config]:
     return pydantic.create_model(f"{step.name}_config", __base__=dg.Config, **wanted)
 
 
-def assets_of(plan: Plan) -> list[dg.AssetsDefinition]:
-    return [_by_firm(plan, step) if step.by_firm else _across_firms(plan, step) for step in plan]
+def assets_of(plan: Plan, schedule: ScheduleConfig | None = None) -> list[dg.AssetsDefinition]:
+    """The assets of every step.
+
+    Args:
+        schedule: how often they are made, which says from when on they are stale.
+    """
+    stated = schedule or ScheduleConfig()
+    return [_by_firm(plan, s, stated) if s.by_firm else _across_firms(plan, s, stated) for s in plan]
 
 
-def _specs(plan: Plan, step: Step) -> list[dg.AssetSpec]:
+def _specs(plan: Plan, step: Step, schedule: ScheduleConfig) -> list[dg.AssetSpec]:
     described = {table.name: table.meaning for table in step.writes} if step.assets else {}
     return [
         dg.AssetSpec(
@@ -77,6 +87,7 @@ def _specs(plan: Plan, step: Step) -> list[dg.AssetSpec]:
             owners=OWNERS,
             skippable=step.by_firm,
             automation_condition=condition_of(plan, step),
+            freshness_policy=freshness_of(step, schedule),
             metadata=_declared(step, asset),
         )
         for asset, needs in plan.edges(step).items()
@@ -84,22 +95,25 @@ def _specs(plan: Plan, step: Step) -> list[dg.AssetSpec]:
 
 
 def _declared(step: Step, asset: str) -> dict[str, Any]:
-    """The columns of an asset that is one table."""
-    tables = [table for table in step.writes if table.name == asset]
-    return {"dagster/column_schema": column_schema(tables[0])} if tables else {}
+    """The columns of the asset's table, or of each of its tables."""
+    tables = [table for table in step.writes if table.name == asset or not step.assets]
+    if len(tables) == 1:
+        return {"dagster/column_schema": column_schema(tables[0])}
+    return {f"columns of {table.name}": column_schema(table) for table in tables}
 
 
-def _by_firm(plan: Plan, step: Step) -> dg.AssetsDefinition:
+def _by_firm(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefinition:
     Config = step_config(step)
 
     @dg.multi_asset(
         name=step.name,
-        specs=_specs(plan, step),
-        check_specs=check_specs() if step.assets else None,
+        specs=_specs(plan, step, schedule),
+        check_specs=check_specs(step),
         partitions_def=firm_partitions,
         backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=step.batch),
-        # The tables of a step are one transaction: whichever of them is selected, all are made.
-        can_subset=len(step.asset_needs) > 1,
+        # The tables of a step are one transaction: whichever of them is selected, all are made. Checks are recorded
+        # for each firm as it is made, so that the run as a whole owes none.
+        can_subset=len(step.asset_needs) > 1 or bool(step.promises),
     )
     def made(
         context: dg.AssetExecutionContext,
@@ -108,16 +122,26 @@ def _by_firm(plan: Plan, step: Step) -> dg.AssetsDefinition:
     ) -> Iterator[dg.MaterializeResult[None]]:
         name_process(context)
         opened, settings = project.open(), _settings(context, config)
-        recorded: list[tuple[Outcome, Unit]] = []
+        recorded: list[tuple[Outcome, Unit, Tags]] = []
+        made_from = provenance(context.instance, plan, step)
+
+        def tags_of(unit: Unit, state: State) -> Tags:
+            version = data_version(state, step, unit)
+            return {asset: {DATA_VERSION_TAG: version, **more} for asset, more in made_from.items()}
 
         def make(unit: Unit) -> None:
             tasks = _tasks(opened, plan, step, settings, [unit])
             outcomes = [_carry_out(context, opened, plan, task, config, unit.slug) for task in tasks]
+            state = State(opened, plan)
             if not outcomes:
-                _record_nothing(context, opened, plan, step, unit)
+                _record_nothing(context, state, step, unit, tags_of(unit, state))
             if outcomes:
-                _record(context, step, outcomes[-1], unit)
-                recorded.append((outcomes[-1], unit))
+                outcome = outcomes[-1]
+                if step.promises:
+                    judged = verdict_on_forecasts(state, step, unit)
+                    outcome = replace(outcome, verdicts=(judged,))
+                recorded.append((outcome, unit, tags_of(unit, state)))
+                _record(context, step, *recorded[-1])
             if rejected := [outcome.rejected for outcome in outcomes if outcome.rejected]:
                 raise BadFirmData(unit.name, "; ".join(rejected))
 
@@ -127,8 +151,8 @@ def _by_firm(plan: Plan, step: Step) -> dg.AssetsDefinition:
             # nothing of single firms: what was recorded of them is recorded again, so that it is the newest.
             for key in context.selected_asset_keys:
                 yield dg.MaterializeResult(asset_key=key, metadata={"note": "see each firm"})
-            for outcome, unit in recorded:
-                _record(context, step, outcome, unit)
+            for one in recorded:
+                _record(context, step, *one)
 
     return made
 
@@ -138,10 +162,10 @@ def _others_follow(context: dg.AssetExecutionContext) -> bool:
     return set(context.job_def.asset_layer.executable_asset_keys) > set(context.selected_asset_keys)
 
 
-def _across_firms(plan: Plan, step: Step) -> dg.AssetsDefinition:
+def _across_firms(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefinition:
     Config = step_config(step)
 
-    @dg.multi_asset(name=step.name, specs=_specs(plan, step))
+    @dg.multi_asset(name=step.name, specs=_specs(plan, step, schedule))
     def made(
         context: dg.AssetExecutionContext,
         config: Config,  # type: ignore[valid-type]  # made for the step at run time
@@ -158,7 +182,7 @@ def _across_firms(plan: Plan, step: Step) -> dg.AssetsDefinition:
             # What could be stored is there all the same.
             context.log_event(dg.AssetMaterialization(step.name, metadata=metadata))
             raise dg.Failure("\n".join(rejected), allow_retries=False)
-        version = outcomes[-1].manifest.digest if outcomes else None
+        version = data_version(State(opened, plan), step, None)
         return dg.MaterializeResult(
             asset_key=step.name,
             metadata=metadata,
@@ -231,7 +255,7 @@ def _carry_out(
     )
 
 
-def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, unit: Unit) -> None:
+def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, unit: Unit, tags: Tags) -> None:
     """Record one firm's materialisations and checks. Of a rejected firm only what was stored is new."""
     for asset in step.asset_needs:
         if outcome.rejected and asset not in outcome.rows:
@@ -243,7 +267,7 @@ def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, uni
                 asset,
                 partition=unit.slug,
                 metadata=_shown(step, outcome, asset),
-                tags={DATA_VERSION: outcome.manifest.digest},
+                tags=tags[asset],
             )
         )
     # After the tables: a later materialisation would make the verdict look outdated.
@@ -252,17 +276,17 @@ def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, uni
 
 
 def _record_nothing(
-    context: dg.AssetExecutionContext, project: Project, plan: Plan, step: Step, unit: Unit
+    context: dg.AssetExecutionContext, state: State, step: Step, unit: Unit, tags: Tags
 ) -> None:
     """A backfill waits for a materialisation of every firm it asked for, also where there was nothing to do."""
     if BACKFILL not in context.run.tags:
         return
-    origins = step.at(project)
-    found = State(project, plan).manifest(step, origins[-1], unit) if origins else None
     for asset in step.asset_needs:
-        note = {"note": _why_nothing(project, step)}
-        tags = {DATA_VERSION: found.digest} if found else {}
-        context.log_event(dg.AssetMaterialization(asset, partition=unit.slug, metadata=note, tags=tags))
+        note = {"note": _why_nothing(state.project, step)}
+        known = {name: value for name, value in tags[asset].items() if value}
+        context.log_event(dg.AssetMaterialization(asset, partition=unit.slug, metadata=note, tags=known))
+    if step.promises and tags[step.name][DATA_VERSION_TAG]:
+        context.log_event(evaluation(verdict_on_forecasts(state, step, unit), unit.slug))
 
 
 def _shown(step: Step, outcome: Outcome, asset: str) -> dict[str, Any]:
@@ -281,6 +305,8 @@ def _value(value: object) -> Any:
         if not value.rows:
             return "none"  # Dagster knows no table without rows.
         return dg.MetadataValue.table(records=[dg.TableRecord(row) for row in value.rows])
+    if isinstance(value, Link):
+        return dg.MetadataValue.url(value.url)
     return dg.MetadataValue.path(str(value)) if isinstance(value, Path) else value
 
 

@@ -22,10 +22,12 @@ from cbmt_pipeline.project import Project
 from cbmt_pipeline.resources import ProjectResource
 from cbmt_pipeline.schedules import read_schedules, schedules_of, study, weekly
 
+_schedule = read_schedules(Project(Path(os.environ.get("CBMT_PROJECT", "."))))
+
 defs = dg.Definitions(
-    assets=assets_of(the_plan()),
+    assets=assets_of(the_plan(), _schedule),
     jobs=[weekly, study, read_new_files, refresh_firms],
-    schedules=schedules_of(read_schedules(Project(Path(os.environ.get("CBMT_PROJECT", "."))))),
+    schedules=schedules_of(_schedule),
     sensors=[new_files_sensor, firms_sensor, automation_sensor, finish_backfills, failure_notice_sensor],
     resources={"project": ProjectResource(root=dg.EnvVar("CBMT_PROJECT"))},
     # Parallelism is concurrent runs; a process per step costs more than most steps.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ from threadpoolctl import threadpool_limits
 
 from cbmt_core.errors import CbmtError
 from cbmt_core.fits import UNEXPECTED, fit_model, load_fit
+from cbmt_core.forecast_checks import PROMISES, check_forecasts
 from cbmt_core.forecasting import FORECAST_TABLES, ModelRun, forecast_fit, forecast_tables
 from cbmt_core.models import MODELS, CannotFit, networks, options_of
 from cbmt_core.names import Unit
+from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
 from cbmt_core.timeline import Origin, Purpose
 from cbmt_pipeline.manifest import digest_of
@@ -62,6 +65,7 @@ def forecast_step(
         options=("models", "seed"),
         settings=settings,
         items=lambda project: model_versions(models(project)),
+        promises=PROMISES,
         **more,
     )
 
@@ -100,7 +104,7 @@ def _make(work: Work, known: Sequence[str]) -> Made:
             fit = fit_model(name, panel, work.options.seed, **options)
             runs.append(forecast_fit(fit, panel, work.at.horizon))
         work.log(f"{name}: {runs[-1].reason or 'done'} in {runs[-1].seconds:.1f} s")
-    return forecasts_made(work, runs, model_versions(work.items))
+    return forecasts_made(work, panel, runs, model_versions(work.items))
 
 
 def model_options(work: Work, name: str) -> dict[str, Any]:
@@ -126,15 +130,32 @@ def model_options(work: Work, name: str) -> dict[str, Any]:
     return {}
 
 
-def forecasts_made(work: Work, runs: Sequence[ModelRun], made_with: Mapping[str, str]) -> Made:
-    """The runs as tables; a model that broke, instead of refusing, is tried again by the next run."""
+def forecasts_made(
+    work: Work, panel: FirmPanel, runs: Sequence[ModelRun], made_with: Mapping[str, str]
+) -> Made:
+    """The runs as tables; a model that broke, instead of refusing, is tried again by the next run.
+
+    So is one whose forecast breaks a promise: it is left out, and `model_fit` says why.
+    """
+    tables = forecast_tables(runs, work.at.purpose)
+    found = check_forecasts(tables, panel, work.at.horizon)
+    errors = {one.model: one.text for one in found if one.fatal}
+    if errors:
+        runs = [
+            replace(run, forecast=None, record=None, reason=f"{UNEXPECTED}: {errors[run.model]}")
+            if run.model in errors
+            else run
+            for run in runs
+        ]
+        tables = forecast_tables(runs, work.at.purpose)
     whole = {run.model for run in runs if not (run.reason or "").startswith(UNEXPECTED)}
     written = {table.name for table in work.step.writes}
-    tables = forecast_tables(runs, work.at.purpose)
     return Made(
         {name: frame for name, frame in tables.items() if name in written},
         items={name: value for name, value in made_with.items() if name in whole},
-        metadata=runs_metadata(runs),
+        metadata={"report page": work.project.link(work.project.page_of(work.firm)), **runs_metadata(runs)},
+        errors=errors,
+        warnings={one.model: one.text for one in found if not one.fatal},
     )
 
 

@@ -46,6 +46,10 @@ class Manifest:
     """Week -> digest of all that the outputs say of the weeks up to it; of the data tables only."""
     rejected: str = ""
     """Why what was made last cannot be trusted: the files are the last good ones, and the step is not done."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """Item -> what is wrong with its outputs, which were left out."""
+    warnings: Mapping[str, str] = field(default_factory=dict)
+    """Item -> what a person should look at in its outputs."""
 
     @property
     def digest(self) -> str:
@@ -114,13 +118,19 @@ def sync(paths: Iterable[Path]) -> None:
         atomic.fsync(path)
 
 
-def commit(data: Path, staged: Mapping[Path, Path], gone: Iterable[Path] = ()) -> dict[str, str]:
+def commit(
+    data: Path,
+    staged: Mapping[Path, Path],
+    gone: Iterable[Path] = (),
+    known: Mapping[Path, str] | None = None,
+) -> dict[str, str]:
     """Put files that were written under temporary names in their places.
 
     Args:
         data: the folder that the returned paths are relative to.
         staged: final path -> temporary path, whose content is on the disk (see `sync`).
         gone: files to remove before.
+        known: digests of content, by final path, where not every byte of the file is content.
 
     Returns:
         Path -> digest, for the manifest. Callers remove the old manifest before and write the new one after:
@@ -128,7 +138,8 @@ def commit(data: Path, staged: Mapping[Path, Path], gone: Iterable[Path] = ()) -
     """
     digests = {}
     for target, temporary in staged.items():
-        digests[str(target.relative_to(data))] = _file_digest(temporary)
+        digest = (known or {}).get(target) or _file_digest(temporary)
+        digests[str(target.relative_to(data))] = digest
     for path in gone:
         path.unlink(missing_ok=True)
     for target, temporary in staged.items():

@@ -54,6 +54,7 @@ class Step:
         origins: where it is carried out, unless that follows from `purposes`.
         serves: which of its origins a step at another origin reads; by default the same one.
         assets: its Dagster assets and what each needs, where it has several.
+        promises: what is judged of each item of a firm; an item that breaks one is left out or looked at.
     """
 
     name: str
@@ -78,6 +79,7 @@ class Step:
     origins: Callable[[Project], list[Origin]] | None = None
     serves: Callable[[Project, Origin], list[Origin]] | None = None
     assets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    promises: tuple[str, ...] = ()
 
     @property
     def asset_needs(self) -> dict[str, tuple[str, ...]]:

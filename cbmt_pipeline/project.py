@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from pathlib import Path
+from urllib.parse import quote
 
 import tomlkit
 
@@ -23,13 +24,20 @@ from cbmt_core.transactions import Deliveries, Intake, deliveries, firm_timeline
 from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.manifest import Manifests
 
-__all__ = ["CONFIG_FILE", "LAKE_SCHEMA", "SEED", "Project"]
+__all__ = ["CONFIG_FILE", "LAKE_SCHEMA", "SEED", "Link", "Project"]
 
 CONFIG_FILE = "cbmt.toml"
 SEED = 20260626
 """Seed of every fit unless a run says otherwise."""
 LAKE_SCHEMA = 2
 """Layout of the lake. 1 (0.4 and earlier) knew no origins."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """An address that people open."""
+
+    url: str
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,18 @@ class Project:
     def report(self) -> Path:
         """The report's first page."""
         return self.data / "report" / "index.html"
+
+    def page_of(self, unit: Unit) -> Path:
+        """A firm's page of the report; a project of one firm has one page."""
+        alone = len(self.intake.units()) == 1
+        return self.report if alone else self.report.parent / "firms" / f"{unit.slug}.html"
+
+    def link(self, page: Path) -> Link | Path:
+        """A page of the report as people open it: by its address where cbmt.toml states one, else by its path."""
+        if not self.config.report.address:
+            return page
+        place = quote(page.relative_to(self.report.parent).as_posix())
+        return Link(f"{self.config.report.address.rstrip('/')}/{place}")
 
     @property
     def dagster_home(self) -> Path:

@@ -20,7 +20,7 @@ from cbmt_core.evaluation import Relations
 from cbmt_core.names import Unit
 from cbmt_core.panel import FirmPanel
 from cbmt_core.quality import Verdict
-from cbmt_core.schema import TABLES
+from cbmt_core.schema import TABLES, Table
 from cbmt_core.timeline import Origin
 from cbmt_pipeline.holder import holding_task
 from cbmt_pipeline.manifest import Manifest, commit, digest_of, sync
@@ -82,6 +82,10 @@ class Made:
     """Items that were tried, whether or not they came about; all that were asked for unless stated."""
     verdicts: tuple[Verdict, ...] = ()
     """What was found out about the tables."""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    """As in Manifest."""
+    warnings: Mapping[str, str] = field(default_factory=dict)
+    """As in Manifest."""
     rejected: str = ""
     """Why the outputs cannot be trusted: the tables given are stored, but the step counts as not done."""
 
@@ -258,6 +262,7 @@ def _store(
     tables = {table.name: table for table in step.writes}
     staged: dict[Path, Path] = dict(made.files)
     rows = {}
+    known: dict[Path, str] = {}
     attempted = work.items if made.attempted is None else made.attempted
     kept = before if step.items else None
     try:
@@ -272,11 +277,13 @@ def _store(
                 old = f"(FROM {duck.parquet([target])} WHERE {ITEM} NOT IN ({tried}))"
                 relation = f"(FROM {old} UNION ALL BY NAME FROM {relation})"
             staged[target], rows[name] = project.lake.stage(work.con, tables[name], relation, target)
+            if tables[name].incidental:
+                known[target] = _content_digest(work.con, tables[name], staged[target])
             if not isinstance(value, str):
                 work.con.unregister("made")
         sync(staged.values())
         with project.committing():
-            return _commit(work, made, staged, inputs, kept, attempted), rows
+            return _commit(work, made, staged, known, inputs, kept, attempted), rows
     finally:
         for temporary in staged.values():
             with suppress(FileNotFoundError):
@@ -287,6 +294,7 @@ def _commit(
     work: Work,
     made: Made,
     staged: Mapping[Path, Path],
+    known: Mapping[Path, str],
     inputs: Mapping[str, str],
     kept: Manifest | None,
     attempted: tuple[str, ...],
@@ -298,16 +306,21 @@ def _commit(
     if not earlier:
         # The manifest of a rejected firm's last good outputs, which stay, is never away: it could not be made again.
         project.manifests.remove(part, week, unit)
-    files = commit(project.data, staged, made.gone)
+    files = commit(project.data, staged, made.gone, known)
     gone = {str(path.relative_to(project.data)) for path in made.gone}
-    others = {k: v for k, v in kept.items.items() if k not in attempted} if kept else {}
+
+    def untried(of_items: Mapping[str, str]) -> dict[str, str]:
+        return {item: value for item, value in of_items.items() if item not in attempted}
+
     manifest = Manifest(
         step=step.name,
         version=step.version,
         inputs=dict(inputs),
-        items={**others, **made.items},
+        items={**untried(kept.items if kept else {}), **made.items},
         files={**{k: v for k, v in kept.files.items() if k not in gone}, **files} if kept else files,
         as_of=dict(made.as_of),
+        errors={**untried(kept.errors if kept else {}), **made.errors},
+        warnings={**untried(kept.warnings if kept else {}), **made.warnings},
     )
     if made.rejected:
         # What is made from the last good outputs stays as it is.
@@ -315,3 +328,9 @@ def _commit(
         manifest = replace(earlier, files={**earlier.files, **files}, rejected=made.rejected)
     project.manifests.write(part, week, unit, manifest)
     return manifest
+
+
+def _content_digest(con: duckdb.DuckDBPyConnection, table: Table, file: Path) -> str:
+    """Digest of a table's rows without its incidental columns."""
+    without = ", ".join(f'"{name}"' for name in table.incidental)
+    return digest_of(con.execute(f"SELECT * EXCLUDE ({without}) FROM {duck.parquet([file])}").fetchall())

@@ -41,6 +41,7 @@ MODEL_TABLES = (
             Column("seconds", "DOUBLE", "processor seconds for fit and forecast"),
             Column("seed", "BIGINT", "seed of the fit"),
         ),
+        incidental=("seconds",),
     ),
     Table(
         "forecast_week",

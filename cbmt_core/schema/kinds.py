@@ -52,6 +52,8 @@ class Table:
     """Where it stands in the published file: main, diagnostic or exhibit."""
     short: str = ""
     """Its name within that schema, where it is not `name`."""
+    incidental: tuple[str, ...] = ()
+    """Columns that differ from run to run, such as seconds: another value there is no other content."""
 
     @property
     def relation(self) -> str:

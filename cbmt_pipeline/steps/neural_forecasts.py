@@ -3,6 +3,7 @@
 from threadpoolctl import threadpool_limits
 
 from cbmt_core.errors import BadFirmData
+from cbmt_core.forecast_checks import PROMISES
 from cbmt_core.forecasting import FORECAST_TABLES, forecast_fit
 from cbmt_core.schema import TABLES
 from cbmt_pipeline.forecast_steps import forecasts_made
@@ -26,7 +27,7 @@ def make(work: Work) -> Made:
             forecast_fit(tuned_models.load_tuned(work, name), panel, work.at.horizon) for name in work.items
         ]
     trained = dict(tuned.items) if tuned else {}
-    return forecasts_made(work, runs, {name: trained[name] for name in work.items if name in trained})
+    return forecasts_made(work, panel, runs, {name: trained[name] for name in work.items if name in trained})
 
 
 STEP = Step(
@@ -42,4 +43,5 @@ STEP = Step(
     options=("models", "seed"),
     items=tuned_models.wanted,
     enough=tuned_models.STEP.enough,
+    promises=PROMISES,
 )

@@ -22,7 +22,7 @@ def make(work: Work) -> Made:
         pages = write_report(con, project.report.parent, on_page)
     return Made(
         metadata={
-            "path": project.report,
+            "report": project.link(project.report),
             "pages": len(pages),
             "bytes": sum(page.stat().st_size for page in pages),
         }

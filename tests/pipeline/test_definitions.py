@@ -135,7 +135,8 @@ def test_jobs_sensors_and_checks() -> None:
         "automation",
     }
     checks = {key.asset_key.to_user_string() for key in defs.resolve_asset_graph().asset_check_keys}
-    assert checks == {"transactions", "cohort_week", "firm_week"}
+    forecasts = {f"{kind}_forecasts" for kind in ("live", "backtest", "benchmark", "plus", "neural")}
+    assert checks == {"transactions", "cohort_week", "firm_week"} | forecasts
 
 
 def test_batches_are_ranges_of_neighbours() -> None:

@@ -66,3 +66,86 @@ def test_kubernetes_values_name_the_code_location_and_the_volume() -> None:
     assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
     assert location["volumeMounts"][0]["mountPath"] == location["env"]["CBMT_PROJECT"]
     assert values["runLauncher"]["type"] == "K8sRunLauncher"
+
+
+def test_a_run_in_kubernetes_is_a_pod_with_the_project_its_secrets_and_its_share_of_the_machine() -> None:
+    """The job that Dagster's launcher would create from these values; no cluster is asked."""
+    pytest.importorskip("dagster_k8s", reason="needs the extra [kubernetes]")
+    from dagster_k8s.container_context import K8sContainerContext
+    from dagster_k8s.job import DagsterK8sJobConfig, construct_dagster_k8s_job
+
+    values = yaml.safe_load((DEPLOY / "kubernetes/values.yaml").read_text())
+    (location,) = values["dagster-user-deployments"]["deployments"]
+    image = f"{location['image']['repository']}:{location['image']['tag']}"
+    # What the chart hands on with includeConfigInLaunchedRuns, and what it says of the launcher.
+    assert location["includeConfigInLaunchedRuns"]["enabled"]
+    of_location = K8sContainerContext.create_from_config(
+        {
+            "k8s": {
+                "image_pull_policy": location["image"]["pullPolicy"],
+                "env_vars": [f"{name}={value}" for name, value in location["env"].items()],
+                "env_secrets": [secret["name"] for secret in location["envSecrets"]],
+                "volumes": location["volumes"],
+                "volume_mounts": location["volumeMounts"],
+            }
+        }
+    )
+    launcher = values["runLauncher"]["config"]["k8sRunLauncher"]
+    context = K8sContainerContext(resources=launcher["resources"], namespace="cbmt").merge(of_location)
+    job = construct_dagster_k8s_job(
+        DagsterK8sJobConfig(image, "/opt/dagster/dagster_home", instance_config_map="dagster-instance"),
+        ["dagster", "api", "execute_run"],
+        "dagster-run-1",
+        user_defined_k8s_config=context.run_k8s_config,
+        component="run_worker",
+    ).to_dict()
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert container["image"] == image
+    assert {"name": "CBMT_PROJECT", "value": "/project"}.items() <= next(
+        variable for variable in container["env"] if variable["name"] == "CBMT_PROJECT"
+    ).items()
+    assert "cbmt" in {
+        source["secret_ref"]["name"] for source in container["env_from"] if source["secret_ref"]
+    }
+    assert container["resources"]["requests"] == {"cpu": "1", "memory": "2Gi"}
+    mounts = {mount["name"]: mount["mount_path"] for mount in container["volume_mounts"]}
+    claims = {
+        volume["name"]: volume["persistent_volume_claim"]["claim_name"]
+        for volume in pod["volumes"]
+        if volume.get("persistent_volume_claim")
+    }
+    assert (mounts["project"], claims["project"]) == ("/project", "cbmt-project")
+    # Dagster starts a lost run again as a new job; Kubernetes must not do it as well.
+    assert (pod["restart_policy"], job["spec"]["backoff_limit"]) == ("Never", 0)
+
+
+def test_kubernetes_settings_of_the_instance_are_those_that_dagster_knows(tmp_path: Path) -> None:
+    """The chart writes its values into dagster.yaml under these names."""
+    values = yaml.safe_load((DEPLOY / "kubernetes/values.yaml").read_text())
+    daemon = values["dagsterDaemon"]
+    monitoring, retries = daemon["runMonitoring"], daemon["runRetries"]
+    coordinator = daemon["runCoordinator"]["config"]["queuedRunCoordinator"]
+    settings = {
+        "telemetry": {"enabled": values["telemetry"]["enabled"]},
+        "run_coordinator": {
+            "module": "dagster.core.run_coordinator",
+            "class": daemon["runCoordinator"]["type"],
+            "config": {"max_concurrent_runs": coordinator["maxConcurrentRuns"]},
+        },
+        "run_monitoring": {
+            "enabled": monitoring["enabled"],
+            "start_timeout_seconds": monitoring["startTimeoutSeconds"],
+            "poll_interval_seconds": monitoring["pollIntervalSeconds"],
+            "max_resume_run_attempts": monitoring["maxResumeRunAttempts"],
+        },
+        "run_retries": {
+            "enabled": retries["enabled"],
+            "max_retries": retries["maxRetries"],
+            "retry_on_asset_or_op_failure": retries["retryOnAssetOrOpFailure"],
+        },
+    }
+    (tmp_path / "dagster.yaml").write_text(yaml.safe_dump(settings))
+    with dg.DagsterInstance.from_config(str(tmp_path)) as instance:
+        assert instance.run_retries_enabled
+        assert instance.run_monitoring_max_resume_run_attempts == 0
