@@ -45,8 +45,8 @@ def provenance(instance: dg.DagsterInstance, plan: Plan, step: Step) -> dict[str
         if record is None:
             latest[need] = (NULL_DATA_VERSION.value, "NULL")
         else:
-            version = extract_data_version_from_entry(record.event_log_entry) or DEFAULT_DATA_VERSION
-            latest[need] = (version.value, str(record.storage_id))
+            found = extract_data_version_from_entry(record.event_log_entry) or DEFAULT_DATA_VERSION
+            latest[need] = (found.value, str(record.storage_id))
     tags = {}
     for asset, needs in plan.edges(step).items():
         tags[asset] = {CODE_VERSION_TAG: step.version}
