@@ -2,8 +2,8 @@
 
 from cbmt_core.bands.coverage import band_coverage, band_pit
 from cbmt_core.bands.draws import DRAWS, draw_drivers, draws_of, generator
-from cbmt_core.bands.error_paths import error_paths, path_deviations, usual_changes
-from cbmt_core.bands.errors import realised_errors
+from cbmt_core.bands.error_paths import SALES, error_paths, path_deviations, usual_changes
+from cbmt_core.bands.errors import realised_errors, sales_errors
 from cbmt_core.bands.factors import SHIPPED, BandFactors, learn_factors
 from cbmt_core.bands.firm import FirmBands, band_tables
 from cbmt_core.bands.judged import judged_bands
@@ -13,6 +13,7 @@ from cbmt_core.bands.stored import draw_rows, read_draws, revenue_from_rows
 __all__ = [
     "DRAWS",
     "LEVELS",
+    "SALES",
     "SHIPPED",
     "BandFactors",
     "Baseline",
@@ -33,5 +34,6 @@ __all__ = [
     "read_draws",
     "realised_errors",
     "revenue_from_rows",
+    "sales_errors",
     "usual_changes",
 ]

@@ -8,20 +8,22 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
-from cbmt_core.bands.errors import HALF, ORDER_VARIANCE
+from cbmt_core.bands.errors import HALF, ORDER_VARIANCE, SALES_FLOOR
 from cbmt_core.bands.factors import SHIPPED, BandFactors
-from cbmt_core.compose import DriverDraws, RevenueForecast, compose
+from cbmt_core.compose import DrawnForecast, DriverDraws, RevenueForecast, compose
 from cbmt_core.errors import CbmtError
 from cbmt_core.models.contract import FittedForecaster, KnowsItsErrors
 from cbmt_core.panel import FirmPanel
 from cbmt_core.uncertainty import Deviations
 
-__all__ = ["DRAWS", "draw_drivers", "draws_of", "generator"]
+__all__ = ["DRAWS", "draw_drivers", "draw_sales", "draws_of", "generator"]
 
 Floats = npt.NDArray[np.float64]
 
 DRAWS = 500
 """Joint paths of a firm, model and origin, unless stated otherwise."""
+TAIL_FREEDOM = 6
+"""Degrees of freedom of weekly errors: Student's t, whose tails are heavier than the normal distribution's."""
 
 
 def generator(seed: int, firm: str, model: str, origin: date) -> np.random.Generator:
@@ -50,7 +52,10 @@ def draw_drivers(
         rng: see `generator`.
         counting: add the luck of single orders, which realised errors hold already.
     """
-    logs = deviations.lasting * factors.lasting[:, None] + deviations.weekly * factors.weekly[:, None]
+    weekly = (
+        deviations.weekly * factors.weekly[:, None] * _tails(len(deviations.weekly), len(centre.weeks), rng)
+    )
+    logs = deviations.lasting * factors.lasting[:, None] + weekly
     H, N = logs.shape[2], len(centre.size) - logs.shape[2]
     rate = np.maximum((centre.A + HALF) * np.exp(logs[:, 0]) - HALF, 0.0)
     repeat, value = np.exp(logs[:, 1]), np.exp(logs[:, 2])
@@ -67,6 +72,24 @@ def draw_drivers(
     return DriverDraws(
         centre=centre, acquired=acquired, repeat_existing=repeat, repeat_new=repeat, order_value=value
     )
+
+
+def draw_sales(centre: RevenueForecast, deviations: Floats) -> DrawnForecast:
+    """Draws around a forecast of sales alone; everything but sales is unknown.
+
+    Args:
+        centre: the forecast.
+        deviations: [K, H] of the logs of sales.
+    """
+    least = SALES_FLOOR * centre.S.mean()
+    sales = np.maximum((centre.S + least) * np.exp(deviations) - least, 0.0)
+    unknown = np.full_like(sales, np.nan)
+    return DrawnForecast(centre.weeks, unknown, unknown, unknown, unknown, unknown, sales)
+
+
+def _tails(draws: int, horizon: int, rng: np.random.Generator) -> Floats:
+    """[K, 1, H] scale of each draw's week, common to the drivers: normal variates times it are t of equal variance."""
+    return np.asarray(np.sqrt((TAIL_FREEDOM - 2) / rng.chisquare(TAIL_FREEDOM, (draws, 1, horizon))))
 
 
 def draws_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import duckdb
 import numpy as np
@@ -14,7 +15,16 @@ from cbmt_core.evaluation.relations import Relations
 from cbmt_core.panel import FirmPanel
 from cbmt_core.uncertainty import DRIVERS, Deviations
 
-__all__ = ["LEAST_PATHS", "MOST_PATHS", "error_paths", "path_deviations", "usual_changes"]
+__all__ = [
+    "LEAST_PATHS",
+    "MOST_PATHS",
+    "SALES",
+    "drawn_paths",
+    "error_paths",
+    "path_deviations",
+    "usual_changes",
+    "usual_sales_change",
+]
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,20 +32,28 @@ MOST_PATHS, LEAST_PATHS = 300, 20
 """Error paths that are kept at most, and that are needed at least."""
 CHANGE_WEEKS = 104
 """Weeks before the origin over which a firm's usual change from week to week is measured."""
+SALES = ("sales",)
+"""What a model that forecasts sales alone has errors of, in place of the drivers."""
 LEAST_CHANGE = 0.01
 """In log points: a firm with steadier weeks counts as this steady."""
 
 
 def error_paths(
-    con: duckdb.DuckDBPyConnection, relations: Relations, errors: pd.DataFrame, horizon: int
+    con: duckdb.DuckDBPyConnection,
+    relations: Relations,
+    errors: pd.DataFrame,
+    horizon: int,
+    outcomes: Sequence[str] = DRIVERS,
 ) -> pd.DataFrame:
     """The backtests observed over their whole horizon, in units of their firms' usual changes.
 
-    Columns `firm`, `backtest`, `horizon`, and one for each driver. Of many backtests a fixed choice is kept.
+    Columns `firm`, `backtest`, `horizon`, and one for each outcome; those not asked for are unknown. Of many backtests
+    a fixed choice is kept.
 
     Args:
-        errors: of one model, as `realised_errors` gives them.
+        errors: of one model, as `realised_errors` or, for `SALES`, `sales_errors` gives them.
         horizon: weeks that a path must have.
+        outcomes: `DRIVERS` or `SALES`.
     """
     whole = errors.groupby(["firm", "origin"])["horizon"].transform("count") >= horizon
     rows = errors[whole & (errors["horizon"] <= horizon)]
@@ -49,10 +67,11 @@ def error_paths(
     con.register("chosen_backtests", chosen)
     changes = con.execute(
         f"""
-        SELECT c.firm, c.origin, {", ".join(f"stddev_samp({name}) AS {name}_usual" for name in DRIVERS)}
+        SELECT c.firm, c.origin, {", ".join(f"stddev_samp({name}) AS {name}_usual" for name in outcomes)}
         FROM chosen_backtests AS c JOIN (
             SELECT firm, week, {_change("acquired + 0.5")} AS acquisition, {_change("repeat_orders + 0.5")} AS repeat,
-                {_change("nullif(CAST(sales AS DOUBLE), 0) / nullif(orders, 0)")} AS order_value
+                {_change("nullif(CAST(sales AS DOUBLE), 0) / nullif(orders, 0)")} AS order_value,
+                {_change("CASE WHEN sales > 0 THEN CAST(sales AS DOUBLE) END")} AS sales
             FROM {relations.firm_week}) AS w
         ON w.firm = c.firm AND w.week <= c.origin AND w.week > c.origin - INTERVAL {CHANGE_WEEKS} WEEK
         GROUP BY ALL
@@ -60,11 +79,11 @@ def error_paths(
     ).df()
     con.unregister("chosen_backtests")
     rows = rows.merge(changes, on=["firm", "origin"])
-    for driver in DRIVERS:
-        usual = np.maximum(rows.pop(f"{driver}_usual").fillna(0.0), LEAST_CHANGE)
-        rows[driver] = rows[f"{driver}_error"].fillna(0.0) / usual
+    for outcome in outcomes:
+        usual = np.maximum(rows.pop(f"{outcome}_usual").fillna(0.0), LEAST_CHANGE)
+        rows[outcome] = rows[f"{outcome}_error"].fillna(0.0) / usual
     rows = rows.rename(columns={"origin": "backtest"})
-    return rows[["firm", "backtest", "horizon", *DRIVERS]].reset_index(drop=True)
+    return rows.reindex(columns=["firm", "backtest", "horizon", *DRIVERS, *SALES]).reset_index(drop=True)
 
 
 def _change(value: str) -> str:
@@ -82,26 +101,50 @@ def usual_changes(panel: FirmPanel) -> Floats:
     return np.maximum(usual, LEAST_CHANGE)
 
 
+def usual_sales_change(panel: FirmPanel) -> Floats:
+    """[1] standard deviation of the weekly changes of log sales over the last two years of a panel."""
+    with np.errstate(divide="ignore"):
+        changes = np.diff(np.log(panel.S))[-CHANGE_WEEKS:]
+    known = changes[np.isfinite(changes)]
+    return np.maximum([known.std(ddof=1) if len(known) > 1 else 0.0], LEAST_CHANGE)
+
+
 def path_deviations(
     paths: pd.DataFrame, usual: Floats, firm: str, draws: int, horizon: int, rng: np.random.Generator
 ) -> Deviations | None:
-    """Error paths of other firms, drawn with replacement and rescaled to the firm; None where there are too few.
+    """Error paths of the drivers, as `drawn_paths` gives them."""
+    picked = drawn_paths(paths, usual, firm, draws, horizon, rng)
+    return None if picked is None else Deviations(lasting=picked, weekly=np.zeros_like(picked))
+
+
+def drawn_paths(
+    paths: pd.DataFrame,
+    usual: Floats,
+    firm: str,
+    draws: int,
+    horizon: int,
+    rng: np.random.Generator,
+    outcomes: Sequence[str] = DRIVERS,
+) -> Floats | None:
+    """[K, outcomes, H] error paths of other firms, drawn with replacement and rescaled; None where there are too few.
 
     Args:
         paths: as `error_paths` gives them.
-        usual: the firm's `usual_changes`.
+        usual: the firm's `usual_changes` or `usual_sales_change`.
         firm: whose own paths are left out.
         draws: how many.
         horizon: weeks ahead.
         rng: random numbers.
+        outcomes: `DRIVERS` or `SALES`.
     """
     others = paths[(paths["firm"] != firm) & (paths["horizon"] <= horizon)]
     others = others.sort_values(["firm", "backtest", "horizon"])
-    arrays = others[list(DRIVERS)].to_numpy(float)
+    arrays = others[list(outcomes)].to_numpy(float)
     whole = (
-        arrays.reshape(-1, horizon, len(DRIVERS)).swapaxes(1, 2) if len(arrays) % horizon == 0 else arrays[:0]
+        arrays.reshape(-1, horizon, len(outcomes)).swapaxes(1, 2)
+        if len(arrays) % horizon == 0
+        else arrays[:0]
     )
     if len(whole) < LEAST_PATHS:
         return None
-    picked = whole[rng.integers(0, len(whole), draws)] * usual[None, :, None]
-    return Deviations(lasting=picked, weekly=np.zeros_like(picked))
+    return np.asarray(whole[rng.integers(0, len(whole), draws)] * usual[None, :, None])

@@ -11,12 +11,14 @@ import pandas as pd
 from cbmt_core.evaluation.relations import Relations
 from cbmt_core.uncertainty import DRIVERS
 
-__all__ = ["HALF", "ORDER_VARIANCE", "realised_errors"]
+__all__ = ["HALF", "ORDER_VARIANCE", "SALES_FLOOR", "realised_errors", "sales_errors"]
 
 HALF = 0.5
 """Half a customer or order is added before logs are taken."""
 ORDER_VARIANCE = 0.5
 """Variance of the log value of a single order, roughly; it matters only where a week has few orders."""
+SALES_FLOOR = 0.01
+"""Share of a forecast's mean weekly sales that is added to sales before logs are taken."""
 
 
 def realised_errors(
@@ -54,6 +56,28 @@ def realised_errors(
     ).df()
     rows["quarter"] = -rows.pop("age")
     return _with_errors(rows)
+
+
+def sales_errors(
+    con: duckdb.DuckDBPyConnection, relations: Relations, week: date, model: str
+) -> pd.DataFrame:
+    """Errors of a model that forecasts sales alone: a row for each firm, backtest and week observed by `week`.
+
+    `sales_error` is the log of actual over forecast sales.
+    """
+    return con.execute(
+        f"""
+        WITH f AS (SELECT firm, origin, week, horizon, sales,
+                {SALES_FLOOR} * avg(sales) OVER (PARTITION BY firm, origin) AS least
+            FROM {relations.forecast_week}
+            WHERE purpose = 'backtest' AND origin < $week AND model = $model AND acquired IS NULL)
+        SELECT f.firm, f.origin, f.horizon, ln((CAST(w.sales AS DOUBLE) + least) / (f.sales + least)) AS sales_error
+        FROM f JOIN {relations.firm_week} AS w USING (firm, week)
+        WHERE f.week <= $week AND least > 0 AND w.sales + least > 0
+        ORDER BY f.firm, f.origin, f.horizon
+        """,
+        {"week": week, "model": model},
+    ).df()
 
 
 _PARTS = ("lasting", "weekly")

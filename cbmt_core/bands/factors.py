@@ -19,10 +19,13 @@ Floats = npt.NDArray[np.float64]
 CALIBRATED, SHRUNK, BORROWED = "calibrated", "shrunk", "borrowed"
 FULL_FIRMS, LEAST_FIRMS = 40, 10
 """Firms from which on factors are their own; below the second number the shipped ones serve alone."""
-REFERENCE_WEEKS, HISTORY_POWER, HISTORY_RANGE = 104, 0.7, (52, 156)
-"""A model's own distribution does not know how little a short history says of cohorts and seasons."""
+SETTLED_WEEKS, LEAST_WEEKS = 91, 52
+"""Weeks of history from which on a model's own distribution knows how much one year differs from the next; weeks below
+which nothing more is added."""
+HISTORY_POWER = np.array([0.3, 1.2, 1.0])
+"""By driver: how fast lasting errors grow with a shorter history."""
 LASTING_GRID = np.exp(np.linspace(np.log(0.4), np.log(3.0), 25))
-WEEKLY_GRID = np.exp(np.linspace(np.log(0.6), np.log(1.7), 13))
+WEEKLY_GRID = np.exp(np.linspace(np.log(0.9), np.log(1.6), 12))
 MEAN_WEEKS = (26, 39, 52)
 """Weeks ahead over which mean errors teach the lasting factor."""
 WEEKLY_STRIDE = 3
@@ -56,14 +59,14 @@ class BandFactors:
         )
 
 
-SHIPPED = BandFactors(lasting=np.array([1.15, 1.25, 1.4]), weekly=np.array([0.92, 0.9, 0.88]))
+SHIPPED = BandFactors(lasting=np.array([1.05, 1.0, 1.1]), weekly=np.array([0.95, 0.9, 1.0]))
 """Learned from simulated firms other than those of any reported comparison."""
 
 
 def history_scale(weeks: npt.ArrayLike) -> Floats:
-    """Factor of lasting errors for so many weeks of history; 1 at two years."""
-    seen = np.clip(np.asarray(weeks, float), *HISTORY_RANGE)
-    return np.asarray((seen / REFERENCE_WEEKS) ** -HISTORY_POWER)
+    """[..., 3] factor of each driver's lasting errors for so many weeks of history; 1 from `SETTLED_WEEKS` on."""
+    seen = np.clip(np.asarray(weeks, float), LEAST_WEEKS, SETTLED_WEEKS)
+    return np.asarray((SETTLED_WEEKS / seen[..., None]) ** HISTORY_POWER)
 
 
 def learn_factors(errors: pd.DataFrame) -> dict[str, BandFactors]:
@@ -135,7 +138,8 @@ def _columns(rows: pd.DataFrame, driver: str, of: str) -> tuple[Floats, Floats, 
     error, lasting, weekly, count = (
         rows[f"{driver}_{name}{of}"].to_numpy(float) for name in ("error", "lasting", "weekly", "count")
     )
-    return error, lasting * history_scale(rows["history"].to_numpy(float)), weekly, count
+    scale = history_scale(rows["history"].to_numpy(float))[:, DRIVERS.index(driver)]
+    return error, lasting * scale, weekly, count
 
 
 def _crps(sd: Floats, error: Floats) -> Floats:

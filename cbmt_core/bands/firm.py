@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from cbmt_core.bands.draws import DRAWS, draw_drivers, generator
-from cbmt_core.bands.error_paths import path_deviations, usual_changes
+from cbmt_core.bands.draws import DRAWS, draw_drivers, draw_sales, generator
+from cbmt_core.bands.error_paths import SALES, drawn_paths, path_deviations, usual_changes, usual_sales_change
+from cbmt_core.bands.errors import SALES_FLOOR
 from cbmt_core.bands.factors import CALIBRATED, SHIPPED, BandFactors
 from cbmt_core.bands.quantiles import Baseline, bands
-from cbmt_core.bands.stored import draw_rows, revenue_from_rows
-from cbmt_core.compose import DriverDraws, RevenueForecast, compose_draws
+from cbmt_core.bands.stored import draw_rows, revenue_from_rows, sales_from_rows
+from cbmt_core.compose import DrawnForecast, DriverDraws, RevenueForecast, compose_draws
 from cbmt_core.models import CannotFit, build
 from cbmt_core.models.plus import PathPriors
 from cbmt_core.panel import FirmPanel
@@ -31,6 +32,16 @@ this model's deviations around their own forecast."""
 NO_FACTORS = BandFactors(np.ones(3), np.ones(3), CALIBRATED)
 
 
+class Drawn(NamedTuple):
+    """Draws of one forecast."""
+
+    composed: DrawnForecast
+    draws: DriverDraws | None
+    """None where the model forecasts sales alone."""
+    source: str
+    """What they are calibrated on, as in `BandFactors`."""
+
+
 @dataclass(frozen=True, eq=False)
 class FirmBands:
     """What the bands of a firm are made from, all of it known at the origin."""
@@ -44,6 +55,8 @@ class FirmBands:
     """The firm's rows of `band_factor`; none: the shipped factors serve."""
     paths: pd.DataFrame
     """Rows of `error_path`."""
+    weeks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["model"]))
+    """Rows of `forecast_week` of the origin: what models have that forecast sales alone."""
     priors: PathPriors | None = None
     """Of `cbmt_plus`."""
     draws: int = DRAWS
@@ -58,6 +71,33 @@ class FirmBands:
             return None
         made: DriverUncertainty = fitted.uncertainty(self.forecasts["week"].nunique())  # type: ignore[attr-defined]
         return made
+
+    def drawn(self, model: str) -> Drawn | None:
+        """The draws of a model's forecast; None where it has none, or nothing is known of its errors."""
+        rows = self.forecasts[self.forecasts["model"] == model]
+        if len(rows):
+            found = self.draw(model, revenue_from_rows(rows, self.panel.origin))
+            return Drawn(compose_draws(found[0]), found[0], found[1]) if found else None
+        rows = self.weeks[self.weeks["model"] == model]
+        return self._drawn_sales(model, sales_from_rows(rows)) if len(rows) else None
+
+    def _drawn_sales(self, model: str, centre: RevenueForecast) -> Drawn | None:
+        """Of a forecast of sales alone: by its error paths or, where those are too few, by draws of `DRAWN_FROM`."""
+        rng = generator(self.seed, self.panel.firm, model, self.panel.origin)
+        paths = self.paths[self.paths["model"] == model]
+        usual = usual_sales_change(self.panel)
+        errors = drawn_paths(paths, usual, self.panel.firm, self.draws, len(centre.weeks), rng, SALES)
+        if errors is not None:
+            return Drawn(draw_sales(centre, errors[:, 0]), None, CALIBRATED)
+        other = self.forecasts[self.forecasts["model"] == DRAWN_FROM]
+        if other.empty or self.uncertainty is None:
+            return None
+        middle = revenue_from_rows(other, self.panel.origin)
+        deviations = self.uncertainty.draw(self.draws, rng)
+        factors = SHIPPED.at(self.panel.since_first_order().n_weeks)
+        sales = compose_draws(draw_drivers(middle, deviations, factors, rng)).sales
+        least = SALES_FLOOR * middle.S.mean()
+        return Drawn(draw_sales(centre, np.log((sales + least) / (middle.S + least))), None, SHIPPED.source)
 
     def draw(self, model: str, centre: RevenueForecast) -> tuple[DriverDraws, str] | None:
         """Draws around a model's forecast, and what they are calibrated on; None where nothing is known of errors."""
@@ -101,21 +141,17 @@ def band_tables(
 ) -> dict[str, pd.DataFrame]:
     """Rows of `forecast_band` and, of the models in `keep_draws`, of `forecast_draw`.
 
-    A model without a forecast of the drivers, or without known errors, has no rows. Of a live forecast every period has
+    A model without a forecast, or without known errors, has no rows. Of a live forecast every period has
     bands, of others only what is judged later.
     """
     found: dict[str, list[pd.DataFrame]] = {"forecast_band": [], "forecast_draw": []}
     live = origin.purpose == "live"
     for k, model in enumerate(models):
         tell(model, k / len(models))
-        rows = firm.forecasts[firm.forecasts["model"] == model]
-        if rows.empty:
-            continue
-        drawn = firm.draw(model, revenue_from_rows(rows, origin.week))
+        drawn = firm.drawn(model)
         if drawn is None:
             continue
-        draws, source = drawn
-        composed = compose_draws(draws)
+        composed = drawn.composed
         keys: dict[str, Any] = {
             "firm": firm.panel.firm,
             "model": model,
@@ -123,9 +159,9 @@ def band_tables(
             "purpose": origin.purpose,
         }
         ranges = bands(composed, float(firm.panel.size.sum()), firm.baseline, every_period=live)
-        found["forecast_band"].append(ranges.assign(**keys, source=source))
+        found["forecast_band"].append(ranges.assign(**keys, source=drawn.source))
         if model in keep_draws:
-            found["forecast_draw"].append(draw_rows(draws, composed).assign(**keys))
+            found["forecast_draw"].append(draw_rows(drawn.draws, composed).assign(**keys))
     return {
         name: pd.concat(frames, ignore_index=True)
         if frames

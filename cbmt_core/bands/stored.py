@@ -9,19 +9,19 @@ import pandas as pd
 
 from cbmt_core.compose import DrawnForecast, DriverDraws, RevenueForecast
 
-__all__ = ["draw_rows", "read_draws", "revenue_from_rows"]
+__all__ = ["draw_rows", "read_draws", "revenue_from_rows", "sales_from_rows"]
 
 
-def draw_rows(draws: DriverDraws, drawn: DrawnForecast) -> pd.DataFrame:
-    """Rows of the table `forecast_draw` without its keys."""
-    K, H = draws.acquired.shape
+def draw_rows(draws: DriverDraws | None, drawn: DrawnForecast) -> pd.DataFrame:
+    """Rows of the table `forecast_draw` without its keys; of a forecast of sales alone, without `draws`."""
+    K, H = drawn.sales.shape
     return pd.DataFrame(
         {
             "draw": np.repeat(np.arange(1, K + 1), H),
             "week": np.tile(drawn.weeks, K),
-            "acquired": draws.acquired.ravel(),
-            "repeat": draws.repeat_existing.ravel(),
-            "order_value": draws.order_value.ravel(),
+            "acquired": drawn.acquired.ravel(),
+            "repeat": draws.repeat_existing.ravel() if draws else np.nan,
+            "order_value": draws.order_value.ravel() if draws else np.nan,
             "orders": drawn.orders.ravel(),
             "sales": drawn.sales.ravel(),
             "existing_orders": drawn.base_orders.ravel(),
@@ -46,6 +46,23 @@ def read_draws(forecast_draw: pd.DataFrame, forecast_cohort_week: pd.DataFrame, 
     )
     return DriverDraws(
         centre=centre, acquired=acquired, repeat_existing=repeat, repeat_new=repeat, order_value=value
+    )
+
+
+def sales_from_rows(forecast_week: pd.DataFrame) -> RevenueForecast:
+    """The forecast of sales alone of one firm, model and origin from its rows of the table `forecast_week`."""
+    rows = forecast_week.sort_values("week")
+    H = len(rows)
+    unknown = np.full((H, H), np.nan)
+    return RevenueForecast(
+        weeks=rows["week"].to_numpy("datetime64[D]"),
+        A=unknown[0],
+        R=unknown,
+        V=unknown,
+        size=unknown[0],
+        birth=np.arange(H),
+        Y=unknown,
+        S=rows["sales"].to_numpy(float),
     )
 
 

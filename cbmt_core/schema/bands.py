@@ -25,7 +25,7 @@ BAND_TABLES = (
             ORIGIN,
             PURPOSE,
             Column("driver", "VARCHAR", "acquisition, repeat or order_value"),
-            Column("lasting", "DOUBLE", "factor of the errors that stay, at two years of history"),
+            Column("lasting", "DOUBLE", "factor of the errors that stay, with seven quarters of history or more"),
             Column("weekly", "DOUBLE", "factor of the errors that come and go"),
             Column(
                 "own", "DOUBLE", "the firm's own multiplier of both, which follows how often its bands missed"
@@ -55,12 +55,15 @@ BAND_TABLES = (
                 Column(
                     name,
                     "DOUBLE",
-                    f"log of actual over forecast {meaning}, in units of the firm's usual change from week to week",
+                    f"log of actual over forecast {meaning}, in units of the firm's usual change from week to week; "
+                    f"NULL if the model forecasts {other}",
+                    nullable=True,
                 )
-                for name, meaning in (
-                    ("acquisition", "new customers"),
-                    ("repeat", "repeat orders of customers already there"),
-                    ("order_value", "order value of customers already there"),
+                for name, meaning, other in (
+                    ("acquisition", "new customers", "sales alone"),
+                    ("repeat", "repeat orders of customers already there", "sales alone"),
+                    ("order_value", "order value of customers already there", "sales alone"),
+                    ("sales", "sales", "the drivers"),
                 )
             ),
         ),
@@ -103,13 +106,27 @@ BAND_TABLES = (
             PURPOSE,
             Column("draw", "INTEGER", "number of the draw, from 1"),
             WEEK,
-            Column("acquired", "DOUBLE", "new customers"),
-            Column("repeat", "DOUBLE", "factor of every cohort's repeat orders per customer in the forecast"),
-            Column("order_value", "DOUBLE", "factor of every cohort's order value in the forecast"),
-            Column("orders", "DOUBLE", "orders"),
+            Column(
+                "acquired", "DOUBLE", "new customers; NULL if the model forecasts sales alone", nullable=True
+            ),
+            *(
+                Column(name, "DOUBLE", f"{meaning}; NULL likewise", nullable=True)
+                for name, meaning in (
+                    ("repeat", "factor of every cohort's repeat orders per customer in the forecast"),
+                    ("order_value", "factor of every cohort's order value in the forecast"),
+                    ("orders", "orders"),
+                )
+            ),
             Column("sales", "DOUBLE", "sales"),
-            Column("existing_orders", "DOUBLE", "repeat orders of the customers acquired up to the origin"),
-            Column("existing_sales", "DOUBLE", "sales to the customers acquired up to the origin"),
+            *(
+                Column(
+                    name,
+                    "DOUBLE",
+                    f"{meaning} the customers acquired up to the origin; NULL likewise",
+                    nullable=True,
+                )
+                for name, meaning in (("existing_orders", "repeat orders of"), ("existing_sales", "sales to"))
+            ),
         ),
         native=False,
     ),

@@ -10,13 +10,14 @@ from cbmt_pipeline.work import Made, Work
 
 
 def make(work: Work) -> Made:
-    from cbmt_core.bands import error_paths, learn_factors, realised_errors
+    from cbmt_core.bands import SALES, error_paths, learn_factors, realised_errors, sales_errors
 
     lake, week = work.project.lake, work.at.week
     relations = Relations(
         firm_week=f"(SELECT * FROM {lake.relation(TABLES['firm_week'])} WHERE week <= DATE '{week}')",
         cohort_week=f"(SELECT * FROM {lake.relation(TABLES['cohort_week'])} WHERE week <= DATE '{week}')",
         forecast_spread=lake.relation(TABLES["forecast_spread"]),
+        forecast_week=lake.relation(TABLES["forecast_week"]),
     )
     keys = {"origin": week, "purpose": work.at.purpose}
     factors, paths = [], []
@@ -25,8 +26,11 @@ def make(work: Work) -> Made:
         work.tell(model, k / len(models))
         errors = realised_errors(work.con, relations, week, model)
         if errors.empty:
-            continue
-        if errors[f"{DRIVERS[0]}_lasting"].notna().any():
+            errors = sales_errors(work.con, relations, week, model)
+            if len(errors):
+                found_paths = error_paths(work.con, relations, errors, work.at.horizon, SALES)
+                paths.append(found_paths.assign(model=model, **keys))
+        elif errors[f"{DRIVERS[0]}_lasting"].notna().any():
             for firm, found in learn_factors(errors).items():
                 for d, driver in enumerate(DRIVERS):
                     factors.append(

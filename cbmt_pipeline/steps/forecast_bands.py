@@ -30,6 +30,7 @@ def make(work: Work) -> Made:
         panel=work.panel(),
         baseline=Baseline(*sums) if sums else None,
         forecasts=rows("forecast_cohort_week", work.firm),
+        weeks=rows("forecast_week", work.firm),
         factors=rows("band_factor", None, own),
         paths=rows("error_path", None),
         priors=model_options(work, "cbmt_plus")["priors"],
