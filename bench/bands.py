@@ -188,7 +188,7 @@ def bands(folder: Path, k: int, firms: int, seed: int, con: duck.duckdb.DuckDBPy
         ).fetchall()
         own = rows[rows["firm"] == panel.firm]
         firm = FirmBands(seen, Baseline(q, s, i), own, learned[learned["firm"] == panel.firm],
-                         pd.concat(paths), known)  # fmt: skip
+                         pd.concat(paths), priors=known)  # fmt: skip
         clock = time.process_time()
         frames.append(band_tables(firm, MODELS, at)["forecast_band"])
         seconds += time.process_time() - clock

@@ -259,6 +259,8 @@ class BandsConfig(_Section):
 
     draws: int = Field(default=500, ge=100, le=10_000)
     """Joint paths of a firm's drivers that bands are quantiles of."""
+    keep_draws: int = Field(default=13, ge=1)
+    """Live origins whose draws stay on disk, the newest ones. Bands, and how they held, are kept of all."""
 
 
 class QualityConfig(_Section):

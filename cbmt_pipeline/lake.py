@@ -65,6 +65,14 @@ class Lake:
         slugs = sorted({folder.name.removeprefix("firm=") for folder in gone})
         return [Unit.from_slug(slug) for slug in slugs]
 
+    def keep_newest(self, table: str, origins: int) -> list[Path]:
+        """Remove a table's files of all but the newest `origins` origins, and say where they were."""
+        old = sorted((self.root / table).glob("origin=*"))[:-origins]
+        for folder in old:
+            with suppress(FileNotFoundError):  # Another process found it old as well.
+                shutil.rmtree(folder)
+        return old
+
     def stage(
         self, con: duckdb.DuckDBPyConnection, table: Table, relation: str, target: Path
     ) -> tuple[Path, int]:

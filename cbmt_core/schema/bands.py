@@ -25,7 +25,9 @@ BAND_TABLES = (
             ORIGIN,
             PURPOSE,
             Column("driver", "VARCHAR", "acquisition, repeat or order_value"),
-            Column("lasting", "DOUBLE", "factor of the errors that stay, with seven quarters of history or more"),
+            Column(
+                "lasting", "DOUBLE", "factor of the errors that stay, with seven quarters of history or more"
+            ),
             Column("weekly", "DOUBLE", "factor of the errors that come and go"),
             Column(
                 "own", "DOUBLE", "the firm's own multiplier of both, which follows how often its bands missed"

@@ -14,6 +14,7 @@ from cbmt_pipeline.work import Made, Work
 def make(work: Work) -> Made:
     project = work.project
     published = publish(project, work.plan)
+    project.lake.keep_newest("forecast_draw", project.config.bands.keep_draws)
     return Made(
         metadata={
             "path": Path(project.warehouse),

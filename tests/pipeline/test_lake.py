@@ -17,6 +17,7 @@ from small_project import FIRMS, make_all, new_project
 from cbmt_core import atomic
 from cbmt_core.names import Unit
 from cbmt_core.schema import TABLES
+from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.manifest import Manifest
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
 from cbmt_pipeline.project import Project
@@ -275,3 +276,17 @@ def test_files_of_units_that_are_gone_are_removed_and_no_others(project):
     assert lake.units("firm_week") == [Unit(FIRMS[0])]
     manifests.keep_only({Unit(FIRMS[0]).slug})
     assert [unit for unit, _ in manifests.of_firms("weeks")] == [Unit(FIRMS[0])]
+
+
+def test_draws_of_the_newest_origins_stay_and_older_ones_go(tmp_path):
+    lake = Lake(tmp_path)
+    weeks = [date(2020, 1, 5), date(2019, 12, 29), date(2020, 1, 12)]
+    for week in weeks:
+        for table in ("forecast_draw", "forecast_band"):
+            path = lake.path(table, "forecast_bands-live", week, Unit(FIRMS[0]))
+            path.parent.mkdir(parents=True)
+            path.touch()
+    assert lake.keep_newest("forecast_draw", 3) == []
+    assert lake.keep_newest("forecast_draw", 2) == [lake.folder("forecast_draw", weeks[1])]
+    assert [lake.folder("forecast_draw", week).exists() for week in weeks] == [True, False, True]
+    assert all(lake.folder("forecast_band", week).exists() for week in weeks)
