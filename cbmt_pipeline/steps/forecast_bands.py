@@ -73,7 +73,7 @@ def _serves(project: Project, origin: Origin) -> list[Origin]:
 
 STEP = Step(
     name="forecast_bands",
-    version="2",
+    version="3",
     make=make,
     description="Ranges of sales, drivers and the bridge: quantiles of joint draws, calibrated on backtests.",
     group="live",
