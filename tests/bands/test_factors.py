@@ -38,7 +38,9 @@ def errors_of(firms, lasting=1.5, weekly=0.8, seed=1, history=104, scale_of=None
     return pd.concat(frames, ignore_index=True)
 
 
-@pytest.mark.parametrize(("lasting", "weekly", "history"), [(1.5, 0.85, 104), (0.7, 1.3, 60), (1.0, 1.0, 200)])
+@pytest.mark.parametrize(
+    ("lasting", "weekly", "history"), [(1.5, 0.85, 104), (0.7, 1.3, 60), (1.0, 1.0, 200)]
+)
 def test_the_planted_spread_is_found(lasting, weekly, history):
     found = learn_factors(errors_of(80, lasting, weekly, history=history))["firm 007"]
     np.testing.assert_allclose(found.lasting, lasting, rtol=0.15)

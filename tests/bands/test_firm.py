@@ -9,7 +9,15 @@ import pandas as pd
 import pytest
 from panels import calibration, ordinary, scramble_after
 
-from cbmt_core.bands import SALES, Baseline, FirmBands, band_tables, error_paths, realised_errors, sales_errors
+from cbmt_core.bands import (
+    SALES,
+    Baseline,
+    FirmBands,
+    band_tables,
+    error_paths,
+    realised_errors,
+    sales_errors,
+)
 from cbmt_core.evaluation import Relations
 from cbmt_core.fits import fit_model
 from cbmt_core.forecasting import forecast_fit, forecast_tables
@@ -23,9 +31,7 @@ BASELINE = Baseline(repeat_orders=900.0, repeat_sales=21_000.0, initial_sales=9_
 
 def forecasts(panel, purpose):
     """Forecasts of two models with drivers, and one of sales alone: those of the second, without its drivers."""
-    tables = forecast_tables(
-        [forecast_fit(fit_model(m, panel, 1), panel, H) for m in (PLUS, NAIVE)], purpose
-    )
+    tables = forecast_tables([forecast_fit(fit_model(m, panel, 1), panel, H) for m in (PLUS, NAIVE)], purpose)
     alone = tables["forecast_week"].query("model == @NAIVE").assign(model=ALONE)
     alone[["acquired", "orders", "repeat_orders", "ropc", "aov"]] = np.nan
     tables["forecast_week"] = pd.concat([tables["forecast_week"], alone])
