@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import dagster as dg
 import pytest
 from browser import CHROMIUM, MISSING, QUIET, cbmt_ui
 from small_project import new_project
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator, Page
 
 pytestmark = [
     pytest.mark.slow,
@@ -67,12 +71,14 @@ def test_a_person_backfills_two_firms_and_switches_a_schedule_on(tmp_path: Path)
         page.goto(f"{ui}/automation")
         name = page.get_by_text("weekly_schedule", exact=True).last
         expect(name).to_be_visible()
-        switches = page.locator("label:has(input[type=checkbox])").all()
-        place = name.bounding_box()
-        assert place
-        boxes = [(switch, switch.bounding_box()) for switch in switches]
-        in_row = [(box["x"], switch) for switch, box in boxes if box and abs(box["y"] - place["y"]) < 25]
-        max(in_row, key=lambda found: found[0])[1].click()
+        switch = None
+        for _ in range(60):
+            # The rows move while the page is filled.
+            if switch := _rightmost_switch_beside(page, name):
+                break
+            page.wait_for_timeout(500)
+        assert switch, "the schedule's row has no switch"
+        switch.click()
         with dg.DagsterInstance.from_config(str(project.dagster_home)) as instance:
             for _ in range(60):
                 states = instance.all_instigator_state()
@@ -93,3 +99,14 @@ def test_a_person_backfills_two_firms_and_switches_a_schedule_on(tmp_path: Path)
             expect(page.get_by_text(asset, exact=True).last).to_be_visible()
         page.screenshot(path=shots / "graph-expanded.png")
         chromium.close()
+
+
+def _rightmost_switch_beside(page: Page, name: Locator) -> Locator | None:
+    """The switch in the row of a table that shows this name."""
+    place = name.bounding_box()
+    switches = page.locator("label:has(input[type=checkbox])").all()
+    boxes = [(switch, switch.bounding_box()) for switch in switches]
+    in_row = [
+        (box["x"], switch) for switch, box in boxes if box and place and abs(box["y"] - place["y"]) < 25
+    ]
+    return max(in_row, key=lambda found: found[0])[1] if in_row else None
