@@ -247,6 +247,7 @@ FIRST = "firm = (SELECT min(firm) FROM firm)"
         (f"DELETE FROM forecast_cohort_week WHERE {FIRST}", "not known"),
         (f"UPDATE forecast_week SET sales = sales + 0.001 WHERE {FIRST}", "disagree by 0.047"),
         (f"DELETE FROM forecast_week WHERE {FIRST} AND week > DATE '2019-12-01'", "35 of the 47 weeks of the target"),
+        (f"DELETE FROM forecast_week WHERE {FIRST}", "0 of the 47 weeks of the target"),
         (f"UPDATE model_fit SET succeeded = false, reason = 'dead' WHERE {FIRST}", "there is no forecast: dead"),
         (f"DELETE FROM firm_week WHERE {FIRST} AND week = DATE '2018-06-03'", "46 of the 47 weeks of the baseline"),
         (f"UPDATE cohort_week SET repeat_orders = 0 WHERE {FIRST} AND week < DATE '2019-03-01'", "in the baseline"),
@@ -271,6 +272,25 @@ def test_an_endpoint_with_an_unknown_cohort_is_unknown_not_the_sum_of_the_others
     ]
     assert row[unknown].isna().all()
     assert row[["repeat_orders_0", "repeat_sales_0", "baseline_sales"]].notna().all()
+
+
+def test_tables_may_differ_by_what_doubles_can_hold_of_their_size(con):
+    """Sixteen roundings of the sum of both sides, where that is more than a millionth."""
+    money = {"cohort_week": ("repeat_sales", "initial_sales", "sales"), "firm_week": ("sales",)}
+    for name, columns in money.items():
+        for column in columns:
+            con.execute(
+                f"ALTER TABLE {name} ALTER {column} TYPE DOUBLE; UPDATE {name} SET {column} = 1e9 * {column}"
+            )
+    table = bridge_table(con, Relations(), WINDOWS, forecasts=False)
+    size = table["baseline_sales"] + table["target_sales"].abs()
+    assert (size > 1e12).all()
+    allowed = 16 * np.finfo(float).eps * size
+    con.execute(
+        "UPDATE firm_week SET sales = sales + ? WHERE week = ?",
+        [float(0.6 * allowed.min()), WINDOWS.target.last],
+    )
+    assert bridge_table(con, Relations(), WINDOWS, forecasts=False)["reason"].isna().all()
 
 
 def test_spend_per_order_is_sales_over_orders(con):

@@ -100,7 +100,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="*", choices=sorted({*TARGETS, *(one.target for one in CHOSEN)}))
     parser.add_argument("--fresh", action="store_true", help="try again what was tried")
     parser.add_argument("--named", action="store_true", help="try those that once survived; keep no record")
-    parser.add_argument("--survivors", action="store_true", help="try again what survived")
+    parser.add_argument("--survivors", action="store_true", help="try only what survived, again")
     parser.add_argument("--report", action="store_true", help="try nothing; count what was tried")
     parser.add_argument("--outcomes", type=Path, default=OUTCOMES, help="where outcomes are kept")
     options = parser.parse_args()
@@ -124,7 +124,7 @@ def main() -> int:
 def _is_open(one: Trial, known: dict[str, dict[str, str]], survivors: bool) -> bool:
     row = known.get(one.name)
     if row is None or row["original"] != one.original or row["mutated"] != one.text:
-        return True
+        return not survivors
     # A test file only ever gains tests: what was caught stays caught until everything is tried afresh.
     return row["outcome"] == SURVIVED and (survivors or row["tests"] != one.tests_digest)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import csv
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from chosen import NAMED
+from chosen import CHOSEN, NAMED
+from equivalent import EQUIVALENT
 from mutants import mutants_of
 from targets import TARGETS
 from trial import ROOT
@@ -33,6 +35,15 @@ def test_every_generated_mutant_is_a_program_and_none_is_the_original() -> None:
             for mutant in mutants_of(module, source):
                 ast.parse(mutant.applied_to(source))
                 assert mutant.applied_to(source) != source
+
+
+def test_the_list_of_outcomes_names_mutants_that_there_are() -> None:
+    with (HERE / "outcomes.csv").open(newline="") as handle:
+        rows = list(csv.DictReader(handle))
+    assert {row["outcome"] for row in rows} <= {"caught", "hung", "survived"}
+    assert {row["name"] for row in rows if row["kind"] == "by hand"} <= {one.name for one in CHOSEN}
+    survivors = {row["name"] for row in rows if row["outcome"] == "survived"}
+    assert set(EQUIVALENT) <= survivors
 
 
 @pytest.mark.soak
