@@ -19,9 +19,9 @@ $(READY): pyproject.toml constraints.txt
 install: $(READY)  ## create .venv with the pinned dependencies
 
 demo: $(READY)  ## run the main job on a built-in economy of 40 firms, every model included, in data/demo
-	@mkdir -p $(DEMO)
+	@mkdir -p $(DEMO)/analysts
 	@$(BIN)/cbmt --project $(DEMO) simulate --firms 40
-	@cp -r docs/calibration-example $(DEMO)/analysts
+	@cp docs/calibration-example/*.csv $(DEMO)/analysts
 	@grep -q '^\[networks\]' $(DEMO)/cbmt.toml || printf '%s\n' '' '[networks]' \
 	  'profile = "demo"  # searches and trainings so short that a demo has time for them; quick is the least for use' \
 	  '' '[calibration]' 'tickers = "analysts/tickers.csv"' 'quarters = "analysts/quarters.csv"' \
