@@ -177,7 +177,7 @@ def _counts(file: Path, patterns: Sequence[bytes]) -> tuple[dict[bytes, int], by
     counts = dict.fromkeys(patterns, 0)
     before = b""
     with file.open("rb") as handle:
-        while piece := handle.read(1 << 22):
+        while piece := handle.read(1 << 18):
             here: dict[bytes, int] = {}
             for pattern in patterns:
                 if here.get(pattern[1:]) == 0:

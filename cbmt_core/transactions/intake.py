@@ -168,7 +168,10 @@ class Intake:
             atomic.replacing(self.folder / f"{stem}.parquet") as target,
         ):
             rows_sql = "SELECT * EXCLUDE (tail) FROM judged"
+            # Rows come in their order; sorting them again is dear.
+            order = "" if source.firm is not None else "ORDER BY slug, row"
             if read_rows(con, source, file, label, scratch):
+                order = "ORDER BY slug, row"
                 firm = "NULL" if source.firm is None else literal(source.firm)
                 slug = "NULL" if source.firm is None else literal(Unit(source.firm).slug)
                 rows_sql = f"""
@@ -182,7 +185,7 @@ class Intake:
             if lines == unread:
                 refuse_unusable(con, f"({rows_sql})", source.name, str(file), quality.max_unusable_share)
             con.execute(
-                f"COPY (FROM ({rows_sql}) ORDER BY slug, row) TO {literal(str(target))} "
+                f"COPY (FROM ({rows_sql}) {order}) TO {literal(str(target))} "
                 "(FORMAT parquet, COMPRESSION zstd)"
             )
             rows, bad = con.execute(f"SELECT count(*), count(reason) FROM {parquet([target])}").fetchall()[0]

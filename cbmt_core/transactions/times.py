@@ -13,6 +13,8 @@ FIRST_YEAR, LAST_YEAR = 1980, 2100
 """Years an order can be of; others are placeholders (1900, 9999) or misread (19 for 2019)."""
 _ZONE = r":\d{2}(\.\d+)?\s*[A-Za-z+-]"
 """A time of day with something after it: an offset or the name of a zone."""
+_PLAIN = "_" * 13 + ":__:__"
+"""2020-01-31 10:00:00: nothing can follow the seconds, so neither blanks nor zones need be looked for."""
 _BAD_OFFSET = r"[+-](1[5-9]|[2-9]\d|\d{2}:?[6-9]\d|\d{3,}:)[\d:]*$"
 """An offset of 15 hours or more, or with 60 minutes or more."""
 
@@ -29,19 +31,21 @@ def time_sql(source: SourceConfig, column: str, kind: str) -> str:
         return f"CAST({column} AS TIMESTAMPTZ) AT TIME ZONE {zone}"
     if is_time(kind):
         return f"CAST({column} AS TIMESTAMP)"
-    text = f"trim(CAST({column} AS VARCHAR))"
+    column = f"CAST({column} AS VARCHAR)"
     formats = source.time_format or "iso"
     formats = (formats,) if isinstance(formats, str) else formats
-    read = [_read(text, pattern, zone) for pattern in formats]
+    read = [_read(column, pattern, zone) for pattern in formats]
     return read[0] if len(read) == 1 else f"coalesce({', '.join(read)})"
 
 
-def _read(text: str, pattern: str, zone: str) -> str:
+def _read(column: str, pattern: str, zone: str) -> str:
+    text = f"trim({column})"
     if pattern == "iso":
         # DuckDB reads no offset after a space, and a TIMESTAMP cast would pass over whatever follows the time.
         joined = f"regexp_replace(regexp_replace({text}, 'z$', 'Z'), '\\s+([+-])', '\\1')"
         return (
-            f"CASE WHEN regexp_matches({text}, '{_ZONE}') THEN CASE WHEN NOT regexp_matches({text}, '{_BAD_OFFSET}') "
+            f"CASE WHEN {column} LIKE '{_PLAIN}' THEN TRY_CAST({column} AS TIMESTAMP) "
+            f"WHEN regexp_matches({text}, '{_ZONE}') THEN CASE WHEN NOT regexp_matches({text}, '{_BAD_OFFSET}') "
             f"THEN TRY_CAST({joined} AS TIMESTAMPTZ) AT TIME ZONE {zone} END ELSE TRY_CAST({text} AS TIMESTAMP) END"
         )
     number = f"TRY_CAST({text} AS DOUBLE)"

@@ -168,6 +168,8 @@ def test_a_phone_sees_the_forecast_and_that_tables_go_on(report, con, page):
     assert page.locator("#fan figure").evaluate("one => one.scrollLeft") > 100, "the fan starts at its end"
     label = page.locator("#fan .pinned text").first.bounding_box()
     assert 0 <= label["x"] < 60, "the vertical axis stays in sight"
+    axis, chart = (page.locator(f"#fan {one}").first.bounding_box() for one in (".pinned svg", "svg.chart"))
+    assert (axis["y"], axis["height"]) == pytest.approx((chart["y"], chart["height"]), abs=1)
     taken = page.locator("#fan .take").first.bounding_box()
     assert 0 <= taken["x"] < 60, "and so does the link to the numbers"
     wide = page.locator(".scroll:has(#scenario-table)")

@@ -124,7 +124,6 @@
       const drawn = svg.getBoundingClientRect(), scale = drawn.width / width;
       axis.setAttribute("width", edge * scale);
       axis.setAttribute("height", drawn.height);
-      pinned.style.marginRight = -edge * scale + "px";
     };
     fit();
     addEventListener("resize", fit);
