@@ -97,9 +97,6 @@ def test_a_person_backfills_two_firms_and_switches_a_schedule_on(tmp_path: Path)
         page.get_by_role("menuitem", name="Expand all groups").click()
         for asset in ("intake", "live_forecasts", "bridge", "warehouse"):
             expect(page.get_by_text(asset, exact=True).last).to_be_visible()
-        page.mouse.move(900, 560)
-        page.mouse.wheel(0, 120)  # zoom out, so that all groups are in the picture
-        page.wait_for_timeout(1500)
         page.screenshot(path=shots / "graph-expanded.png")
         chromium.close()
 
