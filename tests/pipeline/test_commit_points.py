@@ -155,6 +155,7 @@ def try_points(tmp_path: Path, stride: int, monkeypatch: pytest.MonkeyPatch) -> 
         tried[steps[task]] = tried.get(steps[task], 0) + 1
         if wrong := differences(whole_state(killed), expected[task]):
             lost.append(f"point {name} of {steps[task]}: {', '.join(wrong[:5])}")
+            print(lost[-1])
         shutil.rmtree(killed.root)
     count = sum(tried.values())
     text = f"commit points: {len(points)} of {len(set(steps.values()))} steps, tried {count}"
@@ -171,4 +172,4 @@ def test_a_run_killed_at_a_commit_point_goes_on_as_if_it_had_not_been(
 
 @pytest.mark.soak
 def test_every_commit_point_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    print(try_points(tmp_path, 1, monkeypatch))
+    print(try_points(tmp_path, int(os.environ.get("CBMT_KILL_STRIDE", "1")), monkeypatch))
