@@ -27,7 +27,7 @@ from cbmt_pipeline.manifest import Manifest, commit, digest_of, sync
 from cbmt_pipeline.plan import Plan, State, Step, Task
 from cbmt_pipeline.project import SEED, Project
 
-__all__ = ["Made", "Options", "Outcome", "Picture", "Records", "Work", "carry_out"]
+__all__ = ["Made", "Options", "Outcome", "Picture", "Records", "Work", "carry_out", "task_key"]
 
 ITEM = "model"
 """Column that tells the items of a step apart."""
@@ -203,9 +203,8 @@ def carry_out(
     The outputs of a step are one transaction: they are written under temporary names, the old manifest is
     removed, the files are renamed into place, and the new manifest is written last.
     """
-    step, origin, unit = task.step, task.origin, task.unit
     project.check_schema()
-    if origin and origin.purpose == "study":
+    if task.origin and task.origin.purpose == "study":
         project.pin_study()
     options = options or Options()
 
@@ -213,13 +212,17 @@ def carry_out(
         tell(text, 0.0)
         log(text)
 
-    week = origin.week if origin else None
-    key = digest_of([step.part(origin), week, unit.slug if unit else None])
-    with holding_task(project, key, waits) as waited:
+    with holding_task(project, task_key(task), waits) as waited:
         state = State(project, plan, options.seed)
         if waited and (made := _made_meanwhile(state, task)):
             return made
         return _carry_out(project, plan, task, options, state, tell, log)
+
+
+def task_key(task: Task) -> str:
+    """Name of the task's lock: one process at a time makes a step of a firm at an origin."""
+    week = task.origin.week if task.origin else None
+    return digest_of([task.step.part(task.origin), week, task.unit.slug if task.unit else None])
 
 
 def _made_meanwhile(state: State, task: Task) -> Outcome | None:

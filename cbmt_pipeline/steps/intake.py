@@ -6,10 +6,16 @@ from cbmt_pipeline.plan import Step
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Made, Work
 
+UNFINISHED = ".unfinished"
+"""A file that is there while the step is carried out."""
+
 
 def make(work: Work) -> Made:
     project = work.project
     project.check_schema()
+    begun = project.intake.folder / UNFINISHED
+    begun.parent.mkdir(parents=True, exist_ok=True)
+    begun.touch()
 
     def on_file(file: str, done: int, total: int) -> None:
         work.log(f"{done + 1}/{total} {file}")
@@ -26,6 +32,7 @@ def make(work: Work) -> Made:
             gone = project.lake.keep_only(units)
         for unit in gone:
             work.log(f"{unit.name} is in no source any more: its tables were removed")
+    begun.unlink(missing_ok=True)
     return Made(
         metadata={
             "files": len(ledger),
@@ -43,6 +50,8 @@ def make(work: Work) -> Made:
 
 def _stale(project: Project) -> bool:
     """Whether files wait to be read, a source was taken out, or one has no files, which is to be said."""
+    if (project.intake.folder / UNFINISHED).exists():
+        return True  # Killed, maybe after the ledger was written and before firms that are gone were removed.
     names = {source.name for source in project.config.sources}
     gone = any(entry.source not in names for entry in project.intake.ledger())
     try:

@@ -153,7 +153,11 @@ def try_points(tmp_path: Path, stride: int, monkeypatch: pytest.MonkeyPatch) -> 
         killed = Project(copies / name)
         in_child(lambda killed=killed: resume_one_task(killed))
         tried[steps[task]] = tried.get(steps[task], 0) + 1
-        if wrong := differences(whole_state(killed), expected[task]):
+        found = whole_state(killed)
+        if (wrong := differences(found, expected[task])) and steps[task] == "intake":
+            # Its ledger may have been complete: then the next task was done.
+            wrong = differences(found, whole_state(Project(copies / f"{int(task) + 1:03}-done")))
+        if wrong:
             lost.append(f"point {name} of {steps[task]}: {', '.join(wrong[:5])}")
             print(lost[-1])
         shutil.rmtree(killed.root)

@@ -14,6 +14,7 @@ from small_project import FIRMS, WEEKS, make_all, new_project, orders_csv
 from cbmt_core.customers import read_design, read_panel, read_timeline
 from cbmt_core.firm_tables import DATA_TABLES
 from cbmt_core.schema import FILE_TABLES, VIEWS
+from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.publish import publish
 from cbmt_pipeline.work import carry_out
@@ -249,3 +250,18 @@ def test_a_firm_that_is_gone_leaves_earlier_vintages_too(tmp_path):
     (tmp_path / "p/orders/1.csv").write_text(orders_csv("Renamed", weeks=WEEKS + 1))
     carry_out(project, plan, Task(plan["intake"], None, None))
     assert vintages() == [[(FIRMS[0], 2), ("Renamed", 1)]] * 3
+
+
+def test_a_firm_leaves_also_where_the_intake_was_killed_after_its_ledger(tmp_path, monkeypatch):
+    project, plan = new_project(tmp_path / "p", FIRMS[:2]), the_plan()
+    make_all(project)
+    (tmp_path / "p/orders/1.csv").write_text(orders_csv("Renamed"))
+    with monkeypatch.context() as killed:
+        killed.setattr(Lake, "keep_only", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(project, plan, Task(plan["intake"], None, None))
+    assert len(project.lake.units("firm")) == 2
+    (task,) = State(project, plan).todo(plan["intake"])
+    carry_out(project, plan, task)
+    assert [unit.firm for unit in project.lake.units("firm")] == [FIRMS[0]]
+    assert State(project, plan).todo(plan["intake"]) == []

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import click
@@ -17,6 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 from small_project import FIRMS, make_all, new_project
 
+from cbmt_core.atomic import temporary_name
 from cbmt_core.errors import CbmtError
 from cbmt_pipeline import holder as holders
 from cbmt_pipeline.assets import assets_of
@@ -24,10 +26,11 @@ from cbmt_pipeline.cli import main
 from cbmt_pipeline.instance import PROCESS, open_instance
 from cbmt_pipeline.partitions import FIRM_PARTITIONS
 from cbmt_pipeline.plain_errors import plain
-from cbmt_pipeline.plan import the_plan
+from cbmt_pipeline.plan import Task, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.resources import ProjectResource
 from cbmt_pipeline.runner import fail_orphaned_runs, orphaned_runs
+from cbmt_pipeline.work import carry_out, task_key
 
 pytestmark = pytest.mark.xdist_group("true_state")
 
@@ -77,6 +80,57 @@ def test_a_second_run_is_told_who_is_at_work_and_a_killed_one_leaves_nothing(tmp
     with holders.holding(project, "run"), pytest.raises(CbmtError, match="works on"):
         holders.hold(project, "run")
     holders.holding(project, "run")
+
+
+def test_a_task_that_another_process_is_at_work_on_is_waited_for_and_not_made_twice(
+    made: Project, tmp_path: Path
+) -> None:
+    plan, log = the_plan(), tmp_path / "log"
+    unit = next(iter(made.intake.units()))
+    task = Task(plan["firm_data"], None, unit)
+    before = made.manifests.path("firm_data", None, unit).stat().st_mtime_ns
+    with holders.holding_task(made, task_key(task), lambda _: None) as waited:
+        assert not waited
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                outcome = carry_out(made, plan, task, log=lambda text: log.write_text(text) and None)
+                code = 0 if "another process" in outcome.metadata["note"] else 2
+            finally:
+                os._exit(code)
+        for _ in range(600):
+            if log.exists() and log.read_text():
+                break
+            time.sleep(0.05)
+        assert f"waiting for process {os.getpid()} on {socket.gethostname()}, since 2" in log.read_text()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert made.manifests.path("firm_data", None, unit).stat().st_mtime_ns == before
+    assert not list(made.task_locks.iterdir())
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_writes_is_not(
+    tmp_path: Path,
+) -> None:
+    project = Project(tmp_path)
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    mine = temporary_name(project.data / "lake/firm/x.parquet")
+    dead = mine.with_name(mine.name.replace(f"-{os.getpid()}-", f"-{gone.pid}-"))
+    elsewhere = mine.with_name(".x.parquet.000000-1-0123456789.tmp")
+    mine.parent.mkdir(parents=True)
+    for path in (mine, dead, elsewhere, Path(f"{dead}.wal")):
+        path.write_text("x")
+    spilled = temporary_name(project.spill)
+    spilled = spilled.with_name(spilled.name.replace(f"-{os.getpid()}-", f"-{gone.pid}-"))
+    spilled.mkdir()
+    (spilled / "block").write_text("x")
+    with holders.holding(project, "run"):
+        assert dead.exists(), "the last one was not killed"
+    (project.data / ".run.lock").write_text("{}")  # As a killed one leaves it.
+    with holders.holding(project, "run"):
+        assert sorted(mine.parent.iterdir()) == sorted([mine, elsewhere])
+        assert not spilled.exists()
 
 
 @pytest.mark.parametrize("command", ["status", "run", "doctor"])

@@ -16,9 +16,9 @@ from cbmt_pipeline.project import Project
 __all__ = ["differences", "whole_state"]
 
 NOT_COMPARED = re.compile(
-    r"^(dagster/|lake/intake/\.lock|lake/\.commit\.lock|\.(run|ui|pin)\.lock|raw/)|/\.lock$|\.journal"
+    r"^(dagster/|lake/manifest/intake/|lake/intake/\.lock|lake/\.commit\.lock|\.(run|ui|pin)\.lock|raw/)|/\.lock$|\.journal"
 )
-"""Run history, locks, and the journal of a search, whose lines carry times."""
+"""Run history, locks, a manifest that nothing reads, and the journal of a search, whose lines carry times."""
 TIMES = r"Published on [0-9: -]+ UTC|published on [0-9-]+"
 SECONDS = ("seconds", "datetime_start", "datetime_complete")
 
