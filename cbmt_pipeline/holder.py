@@ -57,7 +57,7 @@ def holding(project: Project, command: str) -> Iterator[None]:
         yield
     finally:
         os.ftruncate(descriptor, 0)
-        os.close(descriptor)
+        _let_go(descriptor)
 
 
 @contextmanager
@@ -88,7 +88,13 @@ def holding_task(project: Project, key: str, on_wait: Callable[[str], None]) -> 
         yield waited
     finally:
         path.unlink(missing_ok=True)
-        os.close(descriptor)
+        _let_go(descriptor)
+
+
+def _let_go(descriptor: int) -> None:
+    """Release a lock, also where a process that was forked meanwhile still has the file open."""
+    fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
 
 
 def _sign(descriptor: int) -> None:
