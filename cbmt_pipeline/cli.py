@@ -76,8 +76,11 @@ def main(ctx: click.Context, root: Path) -> None:
     \b
     Your own orders:
         cbmt ingest orders.csv --preview
-        cbmt ingest orders.csv --currency USD --timezone America/New_York
-        cbmt run
+        cbmt ingest orders.csv --firm Shop --currency USD --timezone America/New_York
+        cbmt run --live-only     next year's forecast, without backtests and study
+        cbmt forecast Shop       by quarter, with its range and why it changes
+        cbmt scenario Shop --acquisition -10%
+        cbmt value Shop          what the customers are worth
     """
     ctx.obj = Project(root.resolve())
 

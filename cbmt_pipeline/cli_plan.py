@@ -183,7 +183,7 @@ def value(project: Project, firm: str) -> None:
     for part, label in labels.items():
         row = parts.set_index("part").loc[part]
         if row["value"] != row["value"]:
-            table.add_row(label, *["-"] * 5)
+            table.add_row(f"{label}: needs two years of weeks", *["-"] * 5)
             continue
         table.add_row(
             label, f"{row['customers']:,.0f}", f"{row['sales']:,.0f}", f"{row['value']:,.0f}",
