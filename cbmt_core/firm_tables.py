@@ -1,16 +1,18 @@
-"""All data tables of one firm in one go: orders, cohorts, weeks, and the verdict on each."""
+"""All data tables of firms in one go: orders, cohorts, weeks, and the verdict on each."""
 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 import duckdb
 
 from cbmt_core.cohorts import make_cohort_week, make_firm, make_firm_week
 from cbmt_core.config import ProjectConfig
+from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
-from cbmt_core.quality import Verdict, check_table
+from cbmt_core.quality import Candidate, Facts, Verdict, check_tables
 from cbmt_core.timeline import Timeline
 from cbmt_core.transactions import Intake
 from cbmt_core.transactions.orders import OrderCounts, make_orders
@@ -20,46 +22,72 @@ __all__ = ["DATA_TABLES", "FirmTables", "make_firm_tables", "week_digests"]
 DATA_TABLES = ("transactions", "quarantine", "cohort_week", "firm_week", "firm")
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class FirmTables:
-    """The temporary tables made for one unit, and what was found out about them."""
+    """The temporary tables of one unit on a connection of its own, and what was found out about them."""
 
-    counts: OrderCounts
-    made: tuple[str, ...]
+    con: duckdb.DuckDBPyConnection
+    unit: Unit
+    design: Timeline
+    counts: OrderCounts | None = None
+    made: list[str] = field(default_factory=list)
     """Tables that exist on the connection; later ones are missing when an earlier one is not trusted."""
-    verdicts: tuple[Verdict, ...]
+    verdicts: list[Verdict] = field(default_factory=list)
+    error: Exception | None = None
+    """Why the tables could not be made."""
 
     @property
     def errors(self) -> list[str]:
         return [f"{v.table}: {error}" for v in self.verdicts for error in v.errors]
 
+    @property
+    def goes_on(self) -> bool:
+        return self.error is None and not self.errors
 
-def make_firm_tables(
-    con: duckdb.DuckDBPyConnection,
-    unit: Unit,
-    intake: Intake,
-    project: ProjectConfig,
-    design: Timeline,
-) -> FirmTables:
-    """Make and judge the unit's tables on `con`. Nothing is built on a table that is not trusted."""
-    counts = make_orders(con, unit, intake, {source.name: source for source in project.sources}, design)
+    def try_to(self, make: Callable[[FirmTables], None], *tables: str) -> None:
+        """Make some of the tables; what goes wrong is this firm's alone."""
+        try:
+            make(self)
+        except (CbmtError, duckdb.Error, OSError) as error:
+            self.error = error
+        else:
+            self.made += tables
+
+
+def make_firm_tables(firms: Sequence[FirmTables], intake: Intake, project: ProjectConfig) -> None:
+    """Make and judge the tables of units, each on its connection. Nothing is built on a table that is not trusted."""
+    sources = {source.name: source for source in project.sources}
+
+    def orders(firm: FirmTables) -> None:
+        firm.counts = make_orders(firm.con, firm.unit, intake, sources, firm.design)
+
+    def cohorts(firm: FirmTables) -> None:
+        make_cohort_week(firm.con, firm.unit, "transactions", firm.design)
+
+    def weeks(firm: FirmTables) -> None:
+        assert firm.counts is not None
+        make_firm_week(firm.con, firm.unit, "cohort_week", firm.design)
+        make_firm(firm.con, firm.unit, "transactions", "cohort_week", firm.counts, firm.design)
+
+    for make, tables, judged in (
+        (orders, ("transactions", "quarantine"), "transactions"),
+        (cohorts, ("cohort_week",), "cohort_week"),
+        (weeks, ("firm_week", "firm"), "firm_week"),
+    ):
+        for firm in firms:
+            if firm.goes_on:
+                firm.try_to(make, *tables)
+        left = [firm for firm in firms if firm.goes_on]
+        for firm, verdict in zip(
+            left, check_tables(judged, [_candidate(f, project) for f in left]), strict=True
+        ):
+            firm.verdicts.append(verdict)
+
+
+def _candidate(firm: FirmTables, project: ProjectConfig) -> Candidate:
+    assert firm.counts is not None
     named = {name: name for name in DATA_TABLES}
-    verdicts = []
-    made = ["transactions", "quarantine"]
-
-    def trusted(table: str) -> bool:
-        verdicts.append(check_table(con, table, named, design, project.quality, counts))
-        return verdicts[-1].passed
-
-    if trusted("transactions"):
-        make_cohort_week(con, unit, "transactions", design)
-        made.append("cohort_week")
-        if trusted("cohort_week"):
-            make_firm_week(con, unit, "cohort_week", design)
-            make_firm(con, unit, "transactions", "cohort_week", counts, design)
-            made += ["firm_week", "firm"]
-            trusted("firm_week")
-    return FirmTables(counts, tuple(made), tuple(verdicts))
+    return Candidate(firm.con, named, Facts(firm.design, project.quality, firm.counts))
 
 
 def week_digests(con: duckdb.DuckDBPyConnection, timeline: Timeline) -> dict[str, str]:

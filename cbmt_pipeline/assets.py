@@ -13,7 +13,7 @@ from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.timeline import PURPOSES
 from cbmt_pipeline.backfills import BACKFILL, ONLY_MISSING, PURPOSES_TAG
-from cbmt_pipeline.batches import for_each_firm
+from cbmt_pipeline.batches import EXPECTED, for_each_firm
 from cbmt_pipeline.checks import check_specs, evaluation, verdict_on_forecasts
 from cbmt_pipeline.conditions import condition_of
 from cbmt_pipeline.freshness import freshness_of
@@ -25,7 +25,7 @@ from cbmt_pipeline.progress import tell
 from cbmt_pipeline.project import SEED, Link, Project
 from cbmt_pipeline.resources import ProjectResource
 from cbmt_pipeline.versions import DATA_VERSION_TAG, data_version, provenance
-from cbmt_pipeline.work import Options, Outcome, Picture, Records, carry_out
+from cbmt_pipeline.work import Options, Outcome, Picture, Records, carry_out, carry_out_together
 
 __all__ = ["assets_of", "step_config"]
 
@@ -124,14 +124,17 @@ def _by_firm(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefin
         opened, settings = project.open(), _settings(context, config)
         recorded: list[tuple[Outcome, Unit, Tags]] = []
         made_from = provenance(context.instance, plan, step)
+        firms = [Unit.from_slug(slug) for slug in context.partition_keys]
+        found = _outcomes_of(context, opened, plan, step, config, settings, firms)
 
         def tags_of(unit: Unit, state: State) -> Tags:
             version = data_version(state, step, unit)
             return {asset: {DATA_VERSION_TAG: version, **more} for asset, more in made_from.items()}
 
         def make(unit: Unit) -> None:
-            tasks = _tasks(opened, plan, step, settings, [unit])
-            outcomes = [_carry_out(context, opened, plan, task, config, unit.slug) for task in tasks]
+            outcomes = next(found)
+            if isinstance(outcomes, Exception):
+                raise outcomes
             state = State(opened, plan)
             if not outcomes:
                 _record_nothing(context, state, step, unit, tags_of(unit, state))
@@ -155,6 +158,42 @@ def _by_firm(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefin
                 _record(context, step, *one)
 
     return made
+
+
+def _outcomes_of(
+    context: dg.AssetExecutionContext,
+    project: Project,
+    plan: Plan,
+    step: Step,
+    config: dg.Config,
+    settings: dict[str, Any],
+    firms: list[Unit],
+) -> Iterator[list[Outcome] | Exception]:
+    """What comes of each firm in turn, made when it is asked for: its outcomes, or the error that stopped it."""
+    while firms:
+        count = step.together(project, firms) if step.together else 1
+        group, firms = firms[:count], firms[count:]
+        try:
+            tasks = {unit: _tasks(project, plan, step, settings, [unit]) for unit in group}
+            if not step.prepare:
+                yield [
+                    _carry_out(context, project, plan, task, config, unit.slug)
+                    for unit in group
+                    for task in tasks[unit]
+                ]
+                continue
+        except EXPECTED as error:
+            yield error
+            continue
+        together = [task for unit in group for task in tasks[unit]]
+        outcomes = (
+            carry_out_together(project, plan, together, _options(step, config), log=context.log.info)
+            if together
+            else iter(())
+        )
+        for unit in group:
+            told = [next(outcomes) for _ in tasks[unit]]
+            yield next((one for one in told if isinstance(one, Exception)), told)
 
 
 def _others_follow(context: dg.AssetExecutionContext) -> bool:
@@ -239,20 +278,24 @@ def _tasks(
 def _carry_out(
     context: dg.AssetExecutionContext, project: Project, plan: Plan, task: Task, config: dg.Config, slug: str
 ) -> Outcome:
-    settings = config.model_dump()
-    known = {name: settings[name] for name in task.step.options}
-    if known.get("models") is not None:
-        known["models"] = tuple(known["models"])
     at = f" at {task.origin.week} ({task.origin.purpose})" if task.origin else ""
     context.log.info(f"{task.step.name} of {task.unit.name if task.unit else 'all firms'}{at}")
     return carry_out(
         project,
         plan,
         task,
-        Options(**known),
+        _options(task.step, config),
         tell=lambda doing, share: tell(slug, doing, share),
         log=context.log.info,
     )
+
+
+def _options(step: Step, config: dg.Config) -> Options:
+    settings = config.model_dump()
+    known = {name: settings[name] for name in step.options}
+    if known.get("models") is not None:
+        known["models"] = tuple(known["models"])
+    return Options(**known)
 
 
 def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, unit: Unit, tags: Tags) -> None:

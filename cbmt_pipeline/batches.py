@@ -10,8 +10,10 @@ from cbmt_core.names import Unit
 from cbmt_pipeline.plain_errors import plain
 from cbmt_pipeline.progress import tell
 
-__all__ = ["BATCH", "for_each_firm"]
+__all__ = ["BATCH", "EXPECTED", "for_each_firm"]
 
+EXPECTED = (CbmtError, duckdb.Error, OSError)
+"""Errors that concern one firm: the others go on."""
 BATCH = 50
 """Firms in one run: starting a run costs more than making a small firm's tables."""
 
@@ -28,7 +30,7 @@ def for_each_firm(context: dg.AssetExecutionContext, make: Callable[[Unit], None
             make(Unit.from_slug(slug))
             context.log.info(f"{done}/{len(keys)} {slug}")
             tell(slug, "", 1.0)
-        except (CbmtError, duckdb.Error, OSError) as error:
+        except EXPECTED as error:
             failed[slug] = plain(error) or str(error)
             context.log.error(f"{done}/{len(keys)} {slug}: {failed[slug]}")
     if failed:

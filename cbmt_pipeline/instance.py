@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import socket
 from importlib.resources import files
@@ -15,7 +16,23 @@ from cbmt_pipeline.project import Project
 PROCESS = "cbmt/process"
 """Tag of a run: the machine and process that do it."""
 
-__all__ = ["PROCESS", "name_process", "open_instance", "shared_home", "this_process", "use_project"]
+SETTINGS = files("cbmt_pipeline").joinpath("dagster.yaml").read_text()
+"""Settings of a project's own instance."""
+EARLIER = {
+    "1805f0a540b2a44d4eb3d540060e27abd5324c89c79316a8880e7d639f0373b1",
+    "753cf83c09851f8cb7bcc97f6021c003d0cb473d6fc676b250832878a538cf3b",
+}
+"""SHA-256 of settings that earlier versions wrote: replaced unless somebody has changed them."""
+
+__all__ = [
+    "PROCESS",
+    "SETTINGS",
+    "name_process",
+    "open_instance",
+    "shared_home",
+    "this_process",
+    "use_project",
+]
 
 
 def use_project(project: Project) -> None:
@@ -23,8 +40,16 @@ def use_project(project: Project) -> None:
     home = os.environ.setdefault("DAGSTER_HOME", str(project.dagster_home))
     os.environ["CBMT_PROJECT"] = str(project.root)
     settings = project.dagster_home / "dagster.yaml"
-    if home == str(project.dagster_home) and not settings.exists():
-        atomic.write_text(settings, files("cbmt_pipeline").joinpath("dagster.yaml").read_text())
+    if home == str(project.dagster_home) and _is_outdated(settings):
+        atomic.write_text(settings, SETTINGS)
+
+
+def _is_outdated(settings: Path) -> bool:
+    """Whether the file is missing, or stands as an earlier version wrote it."""
+    try:
+        return hashlib.sha256(settings.read_bytes()).hexdigest() in EARLIER
+    except FileNotFoundError:
+        return True
 
 
 def this_process() -> str:

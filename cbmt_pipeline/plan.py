@@ -55,6 +55,9 @@ class Step:
         serves: which of its origins a step at another origin reads; by default the same one.
         assets: its Dagster assets and what each needs, where it has several.
         promises: what is judged of each item of a firm; an item that breaks one is left out or looked at.
+        prepare: the part of the work that is cheaper for many firms together; leaves its result in each firm's
+            `Work.prepared`, which `make` takes.
+        together: which of these firms, from the first on, to prepare together; for steps with `prepare`.
     """
 
     name: str
@@ -80,6 +83,8 @@ class Step:
     serves: Callable[[Project, Origin], list[Origin]] | None = None
     assets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     promises: tuple[str, ...] = ()
+    prepare: Callable[[Sequence[Work]], None] | None = None
+    together: Callable[[Project, Sequence[Unit]], int] | None = None
 
     @property
     def asset_needs(self) -> dict[str, tuple[str, ...]]:

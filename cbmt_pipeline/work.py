@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
@@ -15,7 +15,7 @@ import pandas as pd
 from cbmt_core import duck
 from cbmt_core.customers import read_panel
 from cbmt_core.design import StudyDesign
-from cbmt_core.errors import BadFirmData
+from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.evaluation import Relations
 from cbmt_core.names import Unit
 from cbmt_core.panel import FirmPanel
@@ -27,7 +27,17 @@ from cbmt_pipeline.manifest import Manifest, commit, digest_of, sync
 from cbmt_pipeline.plan import Plan, State, Step, Task
 from cbmt_pipeline.project import SEED, Project
 
-__all__ = ["Made", "Options", "Outcome", "Picture", "Records", "Work", "carry_out", "task_key"]
+__all__ = [
+    "Made",
+    "Options",
+    "Outcome",
+    "Picture",
+    "Records",
+    "Work",
+    "carry_out",
+    "carry_out_together",
+    "task_key",
+]
 
 ITEM = "model"
 """Column that tells the items of a step apart."""
@@ -118,6 +128,8 @@ class Work:
     tell: Callable[[str, float], None]
     """Takes what is being done now, and the share of it that is done."""
     log: Callable[[str], None]
+    prepared: Any = None
+    """What `Step.prepare` has left for `Step.make`."""
 
     @property
     def at(self) -> Origin:
@@ -203,20 +215,66 @@ def carry_out(
     The outputs of a step are one transaction: they are written under temporary names, the old manifest is
     removed, the files are renamed into place, and the new manifest is written last.
     """
-    project.check_schema()
-    if task.origin and task.origin.purpose == "study":
-        project.pin_study()
     options = options or Options()
+    _check(project, task)
 
     def waits(text: str) -> None:
         tell(text, 0.0)
         log(text)
 
-    with holding_task(project, task_key(task), waits) as waited:
+    with holding_task(project, task_key(task), waits) as waited, _database(project, task.step) as con:
         state = State(project, plan, options.seed)
         if waited and (made := _made_meanwhile(state, task)):
             return made
-        return _carry_out(project, plan, task, options, state, tell, log)
+        return _begun(task, options, state, con, tell, log).carry_out()
+
+
+def carry_out_together(
+    project: Project,
+    plan: Plan,
+    tasks: Sequence[Task],
+    options: Options | None = None,
+    *,
+    log: Callable[[str], None] = lambda text: None,
+) -> Iterator[Outcome | Exception]:
+    """Do tasks of a step that prepares firms together. Each is committed, and told, before the next one.
+
+    What goes wrong for one firm comes in place of its outcome.
+    """
+    options = options or Options()
+    step = tasks[0].step
+    assert step.prepare is not None
+    with ExitStack() as held:
+        keys = {task_key(task): task for task in tasks}
+        # In one order, so that no two processes wait for each other.
+        _check(project, tasks[0])
+        waited = {keys[key]: held.enter_context(holding_task(project, key, log)) for key in sorted(keys)}
+        database = held.enter_context(_database(project, step, threads=1 if len(tasks) > 1 else None))
+        begun: list[_Begun | Outcome] = []
+        for task in tasks:
+            state = State(project, plan, options.seed)
+            made = _made_meanwhile(state, task) if waited[task] else None
+            # Temporary tables belong to a cursor: firms do not see one another's.
+            begun.append(
+                made or _begun(task, options, state, database.cursor(), lambda doing, share: None, log)
+            )
+        if works := [one.work for one in begun if isinstance(one, _Begun)]:
+            step.prepare(works)
+        for one in begun:
+            if isinstance(one, Outcome):
+                yield one
+                continue
+            try:
+                yield one.carry_out()
+            except (CbmtError, duckdb.Error, OSError) as error:
+                yield error
+            one.work.con.close()
+
+
+def _check(project: Project, task: Task) -> None:
+    project.check_schema()
+    if task.origin and task.origin.purpose == "study":
+        project.pin_study()
 
 
 def task_key(task: Task) -> str:
@@ -234,27 +292,41 @@ def _made_meanwhile(state: State, task: Task) -> Outcome | None:
     return Outcome(found, {}, {"note": "made by another process at the same time"})
 
 
-def _carry_out(
-    project: Project,
-    plan: Plan,
+def _database(project: Project, step: Step, threads: int | None = None) -> duckdb.DuckDBPyConnection:
+    return duck.connect(project.spill, threads=1 if step.by_firm and step.has_origins else threads)
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """A task whose inputs are known."""
+
+    work: Work
+    inputs: Mapping[str, str]
+    before: Manifest | None
+
+    def carry_out(self) -> Outcome:
+        work, before, outcome = self.work, self.before, None
+        if work.step.prepare and work.prepared is None:
+            work.step.prepare([work])
+        made = work.step.make(work)
+        for part in made if isinstance(made, Iterator) else [made]:
+            before, rows = _store(work, part, self.inputs, before)
+            outcome = Outcome(before, rows, part.metadata, part.verdicts, part.rejected)
+        assert outcome is not None, f"{work.step.name} made nothing"
+        return outcome
+
+
+def _begun(
     task: Task,
     options: Options,
     state: State,
+    con: duckdb.DuckDBPyConnection,
     tell: Callable[[str, float], None],
     log: Callable[[str], None],
-) -> Outcome:
+) -> _Begun:
     step, origin, unit = task.step, task.origin, task.unit
-    inputs = state.inputs(step, origin, unit)
-    before = state.is_current(step, origin, unit)
-    outcome = None
-    with duck.connect(project.spill, threads=1 if step.by_firm and step.has_origins else None) as con:
-        work = Work(project, plan, state, step, con, origin, unit, task.items, options, tell, log)
-        made = step.make(work)
-        for part in made if isinstance(made, Iterator) else [made]:
-            before, rows = _store(work, part, inputs, before)
-            outcome = Outcome(before, rows, part.metadata, part.verdicts, part.rejected)
-    assert outcome is not None, f"{step.name} made nothing"
-    return outcome
+    work = Work(state.project, state.plan, state, step, con, origin, unit, task.items, options, tell, log)
+    return _Begun(work, state.inputs(step, origin, unit), state.is_current(step, origin, unit))
 
 
 def _store(

@@ -1,6 +1,7 @@
 """Every promise of the quality suites can fail, in words that name what is wrong and where."""
 
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from decimal import Decimal
 
@@ -11,7 +12,8 @@ from order_sets import WEEK, put, small_design
 from cbmt_core.cohorts import make_cohort_week, make_firm_week
 from cbmt_core.config import QualityConfig
 from cbmt_core.names import Unit
-from cbmt_core.quality import CHECKED_TABLES, check_table
+from cbmt_core.quality import CHECKED_TABLES, Candidate, Facts, check_table, check_tables
+from cbmt_core.timeline import Timeline
 from cbmt_core.transactions.orders import OrderCounts
 
 DESIGN = small_design(13)
@@ -23,6 +25,12 @@ TABLES = {name: name for name in ("transactions", "cohort_week", "firm_week")}
 
 @pytest.fixture
 def con():
+    with good_tables() as connection:
+        yield connection
+
+
+@contextmanager
+def good_tables():
     """Tables of a good firm: a left-censored customer and one new customer a week, two orders each week."""
     first = datetime.combine(DESIGN.study.first, datetime.min.time())
     moments = [(f"c{w}", first + w * WEEK) for w in range(8)] + [("old", first - 2 * WEEK)]
@@ -146,6 +154,37 @@ def test_a_broken_promise_is_told_with_its_place(con, table, damage, promise, wh
     assert (where or PLACE[table]) in told[0]
 
 
+@pytest.mark.parametrize("table", CHECKED_TABLES)
+def test_firms_judged_together_get_the_verdicts_of_each_alone(table):
+    """Damaged firms of every kind among good ones, an empty one, and one that has delivered fewer weeks."""
+    damages = [None, *(damage for damage, _, _ in BROKEN[table]), f"DELETE FROM {table}", None]
+    known = {one.name: getattr(DESIGN, one.name) for one in fields(Timeline)}
+    shorter = Timeline(**known | {"delivered_to": DESIGN.study.last + timedelta(days=6) - 2 * WEEK})
+    with ExitStack() as opened:
+        firms = []
+        for damage in damages:
+            con = opened.enter_context(good_tables())
+            if damage:
+                con.execute(damage)
+            firms.append(Candidate(con, TABLES, Facts(DESIGN, LIMITS, COUNTS)))
+        firms.append(Candidate(firms[0].con, TABLES, Facts(shorter, LIMITS, COUNTS)))
+        together = check_tables(table, firms)
+        alone = [check_tables(table, [firm])[0] for firm in firms]
+    assert together == alone
+    assert together[0].passed
+    assert together[-2].passed
+    assert sum(not verdict.passed for verdict in together) >= len(BROKEN[table])
+
+
+def test_one_firm_cannot_lend_another_the_week_that_it_lacks():
+    with good_tables() as more, good_tables() as less:
+        more.execute(f"INSERT INTO firm_week SELECT * REPLACE (week + 700 AS week) FROM firm_week {IN_WEEK}")
+        less.execute(f"DELETE FROM firm_week {IN_WEEK}")
+        firms = [Candidate(con, TABLES, Facts(DESIGN, LIMITS, COUNTS)) for con in (more, less)]
+        for verdict, found in zip(check_tables("firm_week", firms), (9, 7), strict=True):
+            assert any(f"8 weeks after the washout: found {found}" in error for error in verdict.errors)
+
+
 @pytest.mark.parametrize(
     ("counts", "limits", "promise"),
     [
@@ -198,8 +237,6 @@ def test_silence_is_a_warning_not_an_error(con, first, last, warnings):
 def test_every_promise_has_a_way_to_fail():
     """The list above leaves out no promise of any suite."""
     import great_expectations as gx
-
-    from cbmt_core.quality import Facts
 
     elsewhere = {
         "at most 5% of its rows",

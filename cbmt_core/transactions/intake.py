@@ -264,6 +264,10 @@ class Intake:
         stems = _stems_of_firms(self, self.version).get(Unit(unit.firm).slug, frozenset())
         return [e for e in self.ledger() if e.stem in stems]
 
+    def rows_of(self, unit: Unit) -> int:
+        """Rows that name the unit's firm."""
+        return _rows_of_firms(self, self.version).get(Unit(unit.firm).slug, 0)
+
     def waiting(self, project: ProjectConfig, root: Path) -> str:
         """A digest of the files that `update` would look at; empty when there are none."""
         entries = {(e.source, e.file): e for e in self.ledger()}
@@ -367,6 +371,16 @@ def _stems_of_firms(intake: Intake, version: str) -> dict[str, frozenset[str]]:
     with duck.connect() as con:
         rows = con.execute(f"SELECT slug, list(DISTINCT filename) FROM {intake.index()} GROUP BY slug")
         return {slug: frozenset(map(_stem_of, files)) for slug, files in rows.fetchall()}
+
+
+@lru_cache(maxsize=4)
+def _rows_of_firms(intake: Intake, version: str) -> dict[str, int]:
+    """Slug of a firm -> number of its rows."""
+    if not version:
+        return {}
+    with duck.connect() as con:
+        rows = con.execute(f"SELECT slug, CAST(sum(rows) AS BIGINT) FROM {intake.index()} GROUP BY slug")
+        return dict(rows.fetchall())
 
 
 @lru_cache(maxsize=4)

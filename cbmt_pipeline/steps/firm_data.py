@@ -1,13 +1,15 @@
 """One firm's data tables: its orders, what was set aside, cohorts, weeks and the firm's own row."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from cbmt_core.errors import BadFirmData
-from cbmt_core.firm_tables import DATA_TABLES, make_firm_tables, week_digests
+from cbmt_core.firm_tables import DATA_TABLES, FirmTables, make_firm_tables, week_digests
 from cbmt_core.names import Unit
-from cbmt_core.report.figures import cohort_layers
+from cbmt_core.report.layers import BEFORE, cohort_layers
 from cbmt_core.schema import TABLES
 from cbmt_core.timeline import Origin
 from cbmt_pipeline.manifest import digest_of
@@ -15,20 +17,47 @@ from cbmt_pipeline.plan import Step
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Made, Picture, Work
 
+MOST_ROWS = 500_000
+"""Rows of orders and cohort weeks that firms prepared together may have: so many are held in memory at a time."""
+
+
+def together(project: Project, units: Sequence[Unit]) -> int:
+    """How many of these firms to prepare together, from the first on."""
+    weeks, total = len(project.timeline().panel), 0
+    for place, unit in enumerate(units):
+        total += project.intake.rows_of(unit) + weeks * (weeks + 1) // 2
+        if total > MOST_ROWS:
+            return max(1, place)
+    return len(units)
+
+
+def prepare(works: Sequence[Work]) -> None:
+    """Make and judge the tables of firms, each on its own connection."""
+    project = works[0].project
+    known = project.intake.units()
+    for work in works:
+        work.prepared = FirmTables(work.con, work.firm, project.timeline_of(work.firm))
+    make_firm_tables(
+        [work.prepared for work in works if work.firm in known and len(work.prepared.design.panel)],
+        project.intake,
+        project.config,
+    )
+
 
 def make(work: Work) -> Made:
     project, unit, con = work.project, work.firm, work.con
     if unit not in project.intake.units():
         raise BadFirmData(unit.name, "no ingested row names it any more; delete its partition")
-    timeline = project.timeline_of(unit)
+    tables: FirmTables = work.prepared
+    timeline = tables.design
     if not len(timeline.panel):
         return Made(
             rejected=f"its orders end on {timeline.observed_to}, before the first week after the washout"
         )
-    try:
-        tables = make_firm_tables(con, unit, project.intake, project.config, timeline)
-    except BadFirmData as error:
-        return Made(rejected=error.reason)
+    if isinstance(tables.error, BadFirmData):
+        return Made(rejected=tables.error.reason)
+    if tables.error:
+        raise tables.error
     reasons = con.execute("SELECT reason, count(*) FROM quarantine GROUP BY ALL ORDER BY 2 DESC").fetchall()
     found: dict[str, dict[str, Any]] = {
         "quarantine": {"reasons": ", ".join(f"{reason} {count:,}" for reason, count in reasons) or "none"}
@@ -38,10 +67,11 @@ def make(work: Work) -> Made:
         return Made(
             {"quarantine": "quarantine"},
             metadata=found,
-            verdicts=tables.verdicts,
+            verdicts=tuple(tables.verdicts),
             rejected="; ".join(tables.errors),
         )
     counts = tables.counts
+    assert counts is not None
     found["transactions"] = {
         "rows_in": counts.rows_in,
         "rows_used": counts.rows_used,
@@ -56,14 +86,24 @@ def make(work: Work) -> Made:
         {table: table for table in DATA_TABLES},
         as_of=week_digests(con, timeline),
         metadata=found,
-        verdicts=tables.verdicts,
+        verdicts=tuple(tables.verdicts),
     )
 
 
 def _layers(con: duckdb.DuckDBPyConnection, unit: Unit, currency: str) -> Picture:
-    frame = con.execute("SELECT cohort, week, left_censored, sales FROM cohort_week").df()
+    rows = con.execute(f"""
+        SELECT CASE WHEN left_censored THEN '{BEFORE}' ELSE year(cohort) || 'Q' || quarter(cohort) END AS layer,
+            list({{'week': week, 'sales': sales}}) AS sold
+        FROM (SELECT left_censored, date_trunc('quarter', cohort) AS cohort, week, CAST(sum(sales) AS DOUBLE) AS sales
+              FROM cohort_week GROUP BY ALL) GROUP BY layer""").fetchall()
+    weeks = sorted({one["week"] for _, sold in rows for one in sold})
+    place = {week: k for k, week in enumerate(weeks)}
+    layers = {layer: np.zeros(len(weeks)) for layer, _ in rows}
+    for layer, sold in rows:
+        for one in sold:
+            layers[layer][place[one["week"]]] += one["sales"]
     title = f"{unit.name}: sales by acquisition quarter"
-    return Picture(cohort_layers(frame, title, currency), "cohort layers")
+    return Picture(cohort_layers(weeks, layers, title, currency), "cohort layers")
 
 
 def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
@@ -79,6 +119,8 @@ def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dic
 STEP = Step(
     name="firm_data",
     make=make,
+    prepare=prepare,
+    together=together,
     description="The firm's data tables.",
     group="data",
     writes=tuple(TABLES[name] for name in DATA_TABLES),

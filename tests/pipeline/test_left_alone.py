@@ -59,18 +59,18 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from datetime import datetime
 from pathlib import Path
-import cbmt_pipeline.assets as assets
+import cbmt_pipeline.work as work
 from daemon import daemon
 
-begun, real = [], assets.carry_out
+begun, real = [], work._store
 
-def carry_out(project, plan, task, *rest, **more):
-    begun.append(task)
+def store(one, *rest):
+    begun.append(one)
     if len(begun) == 5:
         os.kill(os.getpid(), signal.SIGKILL)
-    return real(project, plan, task, *rest, **more)
+    return real(one, *rest)
 
-assets.carry_out = carry_out
+work._store = store
 with daemon(Path(sys.argv[1])) as clock:
     clock.schedules(datetime.fromisoformat(sys.argv[3]))
     clock.finish()

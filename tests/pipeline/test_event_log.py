@@ -1,0 +1,56 @@
+"""The event log with open connections holds what Dagster's own would hold, in the same files."""
+
+import dagster as dg
+import pytest
+from dagster._core.instance.ref import InstanceRef
+from dagster._core.storage.event_log import SqliteEventLogStorage
+
+from cbmt_pipeline.event_log import MOST_OPEN, OpenEventLog
+from cbmt_pipeline.instance import SETTINGS
+
+FIRMS = dg.StaticPartitionsDefinition(["a", "b"])
+
+
+@dg.asset(partitions_def=FIRMS, check_specs=[dg.AssetCheckSpec("fine", asset="weeks")])
+def weeks(context: dg.AssetExecutionContext):
+    context.log.info("begun")
+    yield dg.MaterializeResult(metadata={"rows": 3}, data_version=dg.DataVersion("one"))
+    yield dg.AssetCheckResult(passed=True, check_name="fine")
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
+    (tmp_path / "dagster.yaml").write_text(SETTINGS)
+    return tmp_path
+
+
+def test_dagsters_own_log_reads_what_was_stored(home):
+    with dg.DagsterInstance.get() as instance:
+        assert isinstance(instance.event_log_storage, OpenEventLog)
+        runs = [
+            dg.materialize([weeks], instance=instance, partition_key=key).run_id
+            for key in ("a", "b", *"ab" * MOST_OPEN)
+        ]
+        told = [[str(entry) for entry in instance.all_logs(run)] for run in runs]
+    folder = home / "history" / "runs"
+    # Closed with the instance: nothing is left in journals.
+    assert not list(folder.glob("*-wal"))
+    own = SqliteEventLogStorage(str(folder))
+    assert [[str(entry) for entry in own.get_logs_for_run(run)] for run in runs] == told
+    assert all("begun" in " ".join(entries) for entries in told)
+    key = dg.AssetKey("weeks")
+    assert own.get_materialized_partitions(key) == {"a", "b"}
+    latest = own.get_latest_storage_id_by_partition(
+        key, dg.DagsterEventType.ASSET_MATERIALIZATION, {"a", "b"}
+    )
+    assert latest.keys() == {"a", "b"}
+    (record,) = own.get_asset_records([key])
+    assert record.asset_entry.last_run_id == runs[-1]
+
+
+def test_only_the_log_differs_from_dagsters_defaults(home):
+    kept, usual = InstanceRef.from_dir(str(home)), InstanceRef.config_defaults(str(home))
+    assert kept.event_storage_data.class_name == "OpenEventLog"
+    assert kept.run_storage_data == usual["run_storage"]
+    assert kept.schedule_storage_data == usual["schedule_storage"]
