@@ -10,10 +10,8 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Self
 
-import dagster as dg
 import sqlalchemy as sql
 from dagster._core.storage.event_log import SqliteEventLogStorage
 from dagster._core.storage.event_log.sqlite.sqlite_event_log import INDEX_SHARD_NAME
@@ -38,16 +36,10 @@ class OpenEventLog(SqliteEventLogStorage):
         super().__init__(base_dir, inst_data)
 
     @classmethod
-    def config_type(cls) -> dict[str, Any]:
-        return {"base_dir": dg.Field(dg.StringSource, is_required=False)}
-
-    @classmethod
     def from_config_value(  # type: ignore[override]
         cls, inst_data: ConfigurableClassData | None, config_value: dict[str, Any]
     ) -> Self:
-        # Where Dagster keeps it unless told otherwise.
-        usual = Path(os.environ["DAGSTER_HOME"]) / "history" / "runs"
-        return cls(config_value.get("base_dir", str(usual)), inst_data)
+        return cls(config_value["base_dir"], inst_data)
 
     @contextmanager
     def _connect(self, shard: str) -> Iterator[sql.Connection]:

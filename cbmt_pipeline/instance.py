@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import socket
 from importlib.resources import files
 from pathlib import Path
@@ -17,7 +19,7 @@ PROCESS = "cbmt/process"
 """Tag of a run: the machine and process that do it."""
 
 SETTINGS = files("cbmt_pipeline").joinpath("dagster.yaml").read_text()
-"""Settings of a project's own instance."""
+"""Settings of a project's own instance, but for the folder of its history."""
 EARLIER = {
     "1805f0a540b2a44d4eb3d540060e27abd5324c89c79316a8880e7d639f0373b1",
     "753cf83c09851f8cb7bcc97f6021c003d0cb473d6fc676b250832878a538cf3b",
@@ -39,17 +41,23 @@ def use_project(project: Project) -> None:
     """Point this process, and those it starts, at the project and its Dagster home."""
     home = os.environ.setdefault("DAGSTER_HOME", str(project.dagster_home))
     os.environ["CBMT_PROJECT"] = str(project.root)
-    settings = project.dagster_home / "dagster.yaml"
-    if home == str(project.dagster_home) and _is_outdated(settings):
-        atomic.write_text(settings, SETTINGS)
+    if home == str(project.dagster_home):
+        settings = project.dagster_home / "dagster.yaml"
+        before = settings.read_text(encoding="utf-8") if settings.exists() else ""
+        after = _settings(before, project.dagster_home / "history" / "runs")
+        if after != before:
+            atomic.write_text(settings, after)
 
 
-def _is_outdated(settings: Path) -> bool:
-    """Whether the file is missing, or stands as an earlier version wrote it."""
-    try:
-        return hashlib.sha256(settings.read_bytes()).hexdigest() in EARLIER
-    except FileNotFoundError:
-        return True
+def _settings(before: str, history: Path) -> str:
+    """The settings as they should be: what somebody has changed stays, but the project may have been moved."""
+    if not before or hashlib.sha256(before.encode()).hexdigest() in EARLIER:
+        before = SETTINGS
+    return re.sub(
+        r"(class: OpenEventLog\n  config:\n    base_dir: ).*",
+        lambda found: found[1] + json.dumps(str(history), ensure_ascii=False),
+        before,
+    )
 
 
 def this_process() -> str:

@@ -2,11 +2,13 @@
 
 import dagster as dg
 import pytest
+import yaml
 from dagster._core.instance.ref import InstanceRef
 from dagster._core.storage.event_log import SqliteEventLogStorage
 
 from cbmt_pipeline.event_log import MOST_OPEN, OpenEventLog
-from cbmt_pipeline.instance import SETTINGS
+from cbmt_pipeline.instance import use_project
+from cbmt_pipeline.project import Project
 
 FIRMS = dg.StaticPartitionsDefinition(["a", "b"])
 
@@ -20,13 +22,16 @@ def weeks(context: dg.AssetExecutionContext):
 
 @pytest.fixture
 def home(tmp_path, monkeypatch):
-    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path))
-    (tmp_path / "dagster.yaml").write_text(SETTINGS)
-    return tmp_path
+    """The Dagster home of a project."""
+    project = Project(tmp_path / 'it is "here"')
+    monkeypatch.setenv("DAGSTER_HOME", str(project.dagster_home))
+    monkeypatch.setenv("CBMT_PROJECT", str(project.root))
+    use_project(project)
+    return project.dagster_home
 
 
 def test_dagsters_own_log_reads_what_was_stored(home):
-    with dg.DagsterInstance.get() as instance:
+    with dg.DagsterInstance.from_config(str(home)) as instance:
         assert isinstance(instance.event_log_storage, OpenEventLog)
         runs = [
             dg.materialize([weeks], instance=instance, partition_key=key).run_id
@@ -47,6 +52,18 @@ def test_dagsters_own_log_reads_what_was_stored(home):
     assert latest.keys() == {"a", "b"}
     (record,) = own.get_asset_records([key])
     assert record.asset_entry.last_run_id == runs[-1]
+
+
+def test_settings_follow_a_project_that_is_moved_and_keep_what_was_changed(home, monkeypatch):
+    settings = home / "dagster.yaml"
+    settings.write_text(settings.read_text().replace("max_concurrent_runs: 2", "max_concurrent_runs: 7"))
+    moved = Project(home.parents[2] / "moved")
+    home.parents[1].rename(moved.root)
+    monkeypatch.setenv("DAGSTER_HOME", str(moved.dagster_home))
+    use_project(moved)
+    found = yaml.safe_load((moved.dagster_home / "dagster.yaml").read_text())
+    assert found["event_log_storage"]["config"] == {"base_dir": str(moved.dagster_home / "history/runs")}
+    assert found["concurrency"]["runs"]["max_concurrent_runs"] == 7
 
 
 def test_only_the_log_differs_from_dagsters_defaults(home):
