@@ -18,7 +18,7 @@ from pydantic import BaseModel, Field, ValidationError, field_validator, model_v
 from cbmt_core.calendar import has_holidays
 from cbmt_core.design import StudyDesign
 from cbmt_core.errors import ConfigError
-from cbmt_core.operation import NoticeConfig, ReportConfig, ScheduleConfig, known_zone
+from cbmt_core.operation import HistoryConfig, NoticeConfig, ReportConfig, ScheduleConfig, known_zone
 from cbmt_core.operation import Section as _Section
 from cbmt_core.planning_config import PlanConfig, ScenarioConfig, ValueConfig, check_names
 from cbmt_core.timeline import (
@@ -321,6 +321,7 @@ class ProjectConfig(_Section):
     schedule: ScheduleConfig = ScheduleConfig()
     notice: NoticeConfig = NoticeConfig()
     report: ReportConfig = ReportConfig()
+    history: HistoryConfig = HistoryConfig()
     scenario: dict[str, ScenarioConfig] = Field(default_factory=dict)
     plan: PlanConfig | None = None
     value: ValueConfig = ValueConfig()

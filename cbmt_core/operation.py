@@ -5,9 +5,17 @@ from __future__ import annotations
 import re
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator
 
-__all__ = ["NoticeConfig", "ReportConfig", "ScheduleConfig", "Section", "is_cron", "known_zone"]
+__all__ = [
+    "HistoryConfig",
+    "NoticeConfig",
+    "ReportConfig",
+    "ScheduleConfig",
+    "Section",
+    "is_cron",
+    "known_zone",
+]
 
 
 class Section(BaseModel):
@@ -23,6 +31,13 @@ def known_zone(value: str) -> str:
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ValueError(f"{value!r} is not a time zone; use a name such as Europe/London or UTC") from error
     return value
+
+
+class HistoryConfig(Section):
+    """How long Dagster's history of runs is kept."""
+
+    keep_days: int = Field(default=90, ge=0)
+    """Days after its end that a run is kept, if a later one has made the same anew; 0 keeps all."""
 
 
 class ScheduleConfig(Section):

@@ -17,6 +17,7 @@ from cbmt_pipeline.batches import EXPECTED, for_each_firm
 from cbmt_pipeline.checks import check_specs, evaluation, verdict_on_forecasts
 from cbmt_pipeline.conditions import condition_of
 from cbmt_pipeline.freshness import freshness_of
+from cbmt_pipeline.history import forget_old_runs
 from cbmt_pipeline.instance import name_process, shared_home
 from cbmt_pipeline.metadata import column_schema, picture, rows_metadata
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
@@ -216,6 +217,8 @@ def _across_firms(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.Assets
         outcomes = [_carry_out(context, opened, plan, task, config, "") for task in tasks]
         if step.name == "intake":
             _sync_partitions(context, opened)
+        if step.name == "report" and (gone := forget_old_runs(context.instance, opened)):
+            context.log.info(f"{gone} runs removed from the history ([history] keep_days in cbmt.toml)")
         metadata = _shown(step, outcomes[-1], step.name) if outcomes else {"note": _why_nothing(opened, step)}
         if rejected := [outcome.rejected for outcome in outcomes if outcome.rejected]:
             # What could be stored is there all the same.
