@@ -9,6 +9,7 @@ import duckdb
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
 from cbmt_core.atomic import write_text
+from cbmt_core.report.changed import Pages, page_digests
 from cbmt_core.report.diagnostic_page import diagnostic_context
 from cbmt_core.report.firm_data import gather_layers
 from cbmt_core.report.firm_page import firm_context
@@ -29,7 +30,8 @@ def write_report(
 
     The report of a single firm is `index.html` alone.
 
-    Pages are replaced one by one; `on_page` hears of each. Pages of firms that are gone are deleted.
+    Pages are replaced one by one; `on_page` hears of each. A firm's page whose content has not changed stays as it is.
+    Pages of firms that are gone are deleted.
     """
     templates = Environment(
         loader=PackageLoader("cbmt_core.report"), autoescape=select_autoescape(["html"]), undefined=StrictUndefined,
@@ -52,9 +54,19 @@ def write_report(
         # A list of one firm, and a comparison of models across one, would stand before what its owner asks for.
         write(folder / "index.html", "firm.html", firm_context(con, records(firms)[0], told, alone=True))
     else:
+        digests, before = page_digests(con, told), Pages(folder)
+        made = {}
+        before.forget()
         for firm in records(firms):
-            context = firm_context(con, firm, told)
-            write(folder / "firms" / f"{firm['slug']}.html", "firm.html", context)
+            page = folder / "firms" / f"{firm['slug']}.html"
+            made[page.name] = digests[firm["firm"]]
+            if before.is_current(page, made[page.name]):
+                written.append(page)
+                if on_page is not None:
+                    on_page(page)
+            else:
+                write(page, "firm.html", firm_context(con, firm, told))
+        Pages(folder).keep(made)
         write(folder / "diagnostics.html", "diagnostics.html", diagnostic_context(con))
         write(folder / "paper.html", "paper.html", paper_context(con))
         write(folder / "index.html", "panel.html", panel_context(con, firms, told))
