@@ -194,7 +194,8 @@ def _outcomes_of(
         )
         for unit in group:
             told = [next(outcomes) for _ in tasks[unit]]
-            yield next((one for one in told if isinstance(one, Exception)), told)
+            errors = [one for one in told if isinstance(one, Exception)]
+            yield errors[0] if errors else [one for one in told if isinstance(one, Outcome)]
 
 
 def _others_follow(context: dg.AssetExecutionContext) -> bool:
