@@ -24,7 +24,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from panel_results.document import table
 from threadpoolctl import threadpool_limits
@@ -52,8 +51,6 @@ from cbmt_core.panel import FirmPanel
 from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.timeline import HORIZON, Origin
 from cbmt_core.uncertainty import DRIVERS
-
-Floats = npt.NDArray[np.float64]
 
 SEED = 8811
 DESIGN = StudyDesign.for_span(date(2016, 1, 1), date(2021, 2, 27))

@@ -16,13 +16,11 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.metrics import smape
 from cbmt_core.simulate import Economy, behaviour, sample_cohorts, states
 from cbmt_core.simulate.timeline import timeline_of
-
-Floats = npt.NDArray[np.float64]
 
 RECENT = 13
 """Weeks before the origin on which both forecasts are anchored: the samplers drop customers nobody has seen."""

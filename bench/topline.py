@@ -37,11 +37,11 @@ import pandas as pd
 from panel_results.document import table
 from panel_results.evidence import Evidence
 
+from cbmt_core.arrays import Floats
 from cbmt_core.calendar import calendar_of
 from cbmt_core.duck import path_literal
 from cbmt_core.metrics import mase, smape
 
-Floats = npt.NDArray[np.float64]
 SEASON = 52
 HARMONICS = (1, 2, 3, 4, 6, 8)
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.errors import CbmtError
 from cbmt_core.models.contract import PrimitiveForecast, SalesForecast
 from cbmt_core.panel import FirmPanel
 
 __all__ = ["BadForecast", "DrawnForecast", "DriverDraws", "RevenueForecast", "compose", "compose_draws"]
-
-Floats = npt.NDArray[np.float64]
 
 
 class BadForecast(CbmtError):

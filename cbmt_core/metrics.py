@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.compose import RevenueForecast
 from cbmt_core.panel import FirmPanel
 
 __all__ = ["FULL", "HORIZONS", "OUTCOMES", "Score", "mase", "score", "smape", "symmetric_errors"]
 
-Floats = npt.NDArray[np.float64]
 
 OUTCOMES = ("acquisition", "ropc", "aov", "cohort_sales", "total_sales")
 FULL = "full"

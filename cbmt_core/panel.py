@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.calendar import Calendar, calendar_of
 from cbmt_core.errors import BadFirmData
 from cbmt_core.timeline import Timeline
 
 __all__ = ["LEFT_CENSORED", "CustomerHistory", "FirmPanel"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 LEFT_CENSORED = -1

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from cbmt_core.errors import ConfigError
 from cbmt_core.operation import Section
-from cbmt_core.scenarios.definition import BOTH_REPEATS, DRIVERS, Scenario
+from cbmt_core.scenarios.definition import BOTH_REPEATS, SCENARIO_DRIVERS, Scenario
 from cbmt_core.timeline import HORIZON
 from cbmt_core.value.terms import ValueTerms
 
@@ -46,11 +46,11 @@ class ScenarioConfig(_Section):
         except ConfigError as error:
             raise ValueError(str(error)) from None
         if not found.changes:
-            raise ValueError(f"state at least one change: {', '.join((*DRIVERS, BOTH_REPEATS))}")
+            raise ValueError(f"state at least one change: {', '.join((*SCENARIO_DRIVERS, BOTH_REPEATS))}")
         return self
 
     def scenario(self, name: str) -> Scenario:
-        changes = {driver: getattr(self, driver) for driver in (*DRIVERS, BOTH_REPEATS)}
+        changes = {driver: getattr(self, driver) for driver in (*SCENARIO_DRIVERS, BOTH_REPEATS)}
         stated = {driver: texts for driver, texts in changes.items() if texts is not None}
         return Scenario.of(name, stated, first=self.first, last=self.last, ramp=self.ramp_weeks)
 
@@ -101,6 +101,6 @@ class ValueConfig(_Section):
 def check_names(scenarios: dict[str, ScenarioConfig]) -> dict[str, ScenarioConfig]:
     """Refuse names that would be taken for the program's own."""
     for name in scenarios:
-        if name in RESERVED or any(name.startswith(f"{driver} ") for driver in DRIVERS):
+        if name in RESERVED or any(name.startswith(f"{driver} ") for driver in SCENARIO_DRIVERS):
             raise ValueError(f"a scenario cannot be called {name!r}: that name is the program's own")
     return scenarios

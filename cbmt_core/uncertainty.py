@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from cbmt_core.arrays import Floats
 
 __all__ = ["DRIVERS", "Deviations", "DriverUncertainty", "Spread"]
 
-Floats = npt.NDArray[np.float64]
 
 DRIVERS = ("acquisition", "repeat", "order_value")
 """Customers acquired; repeat orders per customer; order value."""

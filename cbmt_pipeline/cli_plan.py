@@ -20,7 +20,7 @@ __all__ = ["scenario", "target", "value"]
 WIDTH = 130
 """Columns of a table: numbers are never cut off, whatever the terminal."""
 LEVEL = "80 % range"
-DRIVERS = {
+DRIVER_LABELS = {
     "acquisition": "customers acquired",
     "repeat_existing": "repeat orders of existing customers",
     "repeat_new": "repeat orders of new customers",
@@ -140,7 +140,7 @@ def target(project: Project, firm: str, sales: str, probability: str, first: str
     table = _table(f"for {100 * share:.0f} %, {when}", "must differ from its forecast by")
     for move in moves_needed(draws, wanted, share, first=day):
         need = "ten times it does not suffice" if move.change is None else f"{move.change:+.1f} %"
-        table.add_row(DRIVERS[move.driver], need)
+        table.add_row(DRIVER_LABELS[move.driver], need)
     _print(table)
 
 

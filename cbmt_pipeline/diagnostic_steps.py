@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pandas as pd
 
-from cbmt_core.diagnostics.data import DiagnosticData, State, gather_diagnostics
+from cbmt_core.diagnostics.data import DiagnosticData, DiagnosticState, gather_diagnostics
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.errors import CbmtError
 from cbmt_pipeline.plan import Step
@@ -14,7 +14,7 @@ from cbmt_pipeline.work import Made, Work
 
 __all__ = ["diagnostic_made", "diagnostic_step", "gathered"]
 
-Tables = tuple[dict[str, pd.DataFrame], State]
+Tables = tuple[dict[str, pd.DataFrame], DiagnosticState]
 
 
 def diagnostic_step(

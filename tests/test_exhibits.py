@@ -17,8 +17,8 @@ from cbmt_core.evaluation import Relations, accuracy, compare, failures, whole_f
 from cbmt_core.exhibits import (
     BENCHMARKS,
     EXHIBITS,
-    FAMILIES,
     LABELS,
+    NESTED_MODELS,
     REPRESENTATIVES,
     Evidence,
     exhibits,
@@ -330,6 +330,6 @@ def test_from_simulated_firms_to_exhibits():
         sorted(shown["mean"]),
         sorted(direct.query("metric == 'smape' and horizon == 'full' and industry == '(all)'")["mean"]),
     )
-    assert set(FAMILIES) - set(errors["model"])
+    assert set(NESTED_MODELS) - set(errors["model"])
     assert frames["exhibit_families"].empty
     assert frames["exhibit_summary_statistics"]["calibration_median"].notna().all()

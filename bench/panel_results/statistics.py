@@ -5,15 +5,14 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
+from cbmt_core.arrays import Floats
 from cbmt_core.evaluation.paired import MIN_FIRMS, RESAMPLES, SEED, paired_tests
 
 __all__ = ["PAIRED", "against", "correlation", "explained", "oracle"]
 
-Floats = npt.NDArray[np.float64]
 NOTHING = {"value": np.nan, "low": np.nan, "high": np.nan, "p": np.nan}
 PAIRED = [
     "firms", "mean", "other_mean", "median", "other_median", "change", "low", "high",

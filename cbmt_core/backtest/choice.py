@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.evaluation.relations import Relations, whole_firms
 from cbmt_core.metrics import smape
 from cbmt_core.schema import TABLES
@@ -18,7 +19,6 @@ from cbmt_core.timeline import Origin
 
 __all__ = ["MARGIN", "MIN_OBSERVED_WEEKS", "PRIOR_BACKTESTS", "forecast_choices"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 

@@ -6,8 +6,8 @@ import hashlib
 from datetime import date
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.bands.errors import HALF, ORDER_VARIANCE, SALES_FLOOR
 from cbmt_core.bands.factors import SHIPPED, BandFactors
 from cbmt_core.compose import DrawnForecast, DriverDraws, RevenueForecast, compose
@@ -18,7 +18,6 @@ from cbmt_core.uncertainty import Deviations
 
 __all__ = ["DRAWS", "draw_drivers", "draw_sales", "draws_of", "generator"]
 
-Floats = npt.NDArray[np.float64]
 
 DRAWS = 500
 """Joint paths of a firm, model and origin, unless stated otherwise."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.bands.errors import HALF
 from cbmt_core.evaluation.relations import Relations
 from cbmt_core.panel import FirmPanel
@@ -26,7 +26,6 @@ __all__ = [
     "usual_sales_change",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 MOST_PATHS, LEAST_PATHS = 300, 20
 """Error paths that are kept at most, and that are needed at least."""

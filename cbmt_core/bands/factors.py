@@ -10,11 +10,11 @@ import numpy.typing as npt
 import pandas as pd
 from scipy.stats import norm
 
+from cbmt_core.arrays import Floats
 from cbmt_core.uncertainty import DRIVERS
 
 __all__ = ["SHIPPED", "BandFactors", "history_scale", "learn_factors"]
 
-Floats = npt.NDArray[np.float64]
 
 CALIBRATED, SHRUNK, BORROWED = "calibrated", "shrunk", "borrowed"
 FULL_FIRMS, LEAST_FIRMS = 40, 10

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.bridge.contributions import contributions
 from cbmt_core.compose import DrawnForecast
 from cbmt_core.timeline import SEASON
 
 __all__ = ["LEVELS", "QUARTER", "Baseline", "bands", "bridge_draws", "period_draws"]
 
-Floats = npt.NDArray[np.float64]
 
 LEVELS = (50, 80, 95)
 """Per cent of outcomes that a band shall hold."""

@@ -10,8 +10,8 @@ from datetime import date
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.design import StudyDesign
 from cbmt_core.timeline import SEASON, WEEK, Window
 
@@ -25,7 +25,6 @@ __all__ = [
     "tolerance",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 CONTRIBUTIONS = ("sales_change", "order_volume", "spend_per_order", "net_replenishment")
 TOLERANCE = 1e-6

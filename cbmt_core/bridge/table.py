@@ -8,16 +8,15 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.bridge.contributions import CONTRIBUTIONS, BridgeWindows, contributions, ratio, tolerance
 from cbmt_core.evaluation.relations import Relations
 from cbmt_core.timeline import Purpose, Window
 
 __all__ = ["REALISED", "bridge_table"]
 
-Floats = npt.NDArray[np.float64]
 
 REALISED = "realised"
 """Stands in the place of a model for what happened."""

@@ -13,11 +13,11 @@ from cbmt_core.evaluation import Relations, whole_firms
 from cbmt_core.evaluation.comparison import NO_INDUSTRY
 from cbmt_core.metrics import FULL
 
-__all__ = ["DiagnosticData", "State", "gather_diagnostics"]
+__all__ = ["DiagnosticData", "DiagnosticState", "gather_diagnostics"]
 
 
 @dataclass(frozen=True)
-class State:
+class DiagnosticState:
     """A row of the table `diagnostic`: whether a diagnostic could be made, of how many firms, and if not, why."""
 
     diagnostic: str

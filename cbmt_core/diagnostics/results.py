@@ -13,7 +13,7 @@ from cbmt_core.diagnostics.comovement import (
     terciles,
 )
 from cbmt_core.diagnostics.comovement.evidence import SHUFFLES
-from cbmt_core.diagnostics.data import DiagnosticData, State
+from cbmt_core.diagnostics.data import DiagnosticData, DiagnosticState
 from cbmt_core.diagnostics.difficulty import FIRMS_NEEDED, TARGET_OUTCOME, explain
 from cbmt_core.diagnostics.difficulty.drivers import REPEATS
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
@@ -37,7 +37,7 @@ _DIFFICULTY = {
 
 def comovement_tables(
     data: DiagnosticData, *, shuffles: int = SHUFFLES
-) -> tuple[dict[str, pd.DataFrame], State]:
+) -> tuple[dict[str, pd.DataFrame], DiagnosticState]:
     """The tables of co-movement: scores always, tests where both forecasts are there."""
     score = comovement_score(data.measures)
     scores = score.values  # noqa: PD011  a field of the score, not of a frame
@@ -66,16 +66,16 @@ def comovement_tables(
         note = (
             f"the score holds {100 * score.explained:.0f}% of the variance of {len(score.loadings)} measures"
         )
-    return frames, State("comovement", firms, MIN_FIRMS, firms >= MIN_FIRMS, note)
+    return frames, DiagnosticState("comovement", firms, MIN_FIRMS, firms >= MIN_FIRMS, note)
 
 
 def difficulty_tables(
     data: DiagnosticData, *, repeats: int = REPEATS
-) -> tuple[dict[str, pd.DataFrame], State]:
+) -> tuple[dict[str, pd.DataFrame], DiagnosticState]:
     """The tables of difficulty: about the error of CBMT, or of what stands in for it until it has run."""
     errors = data.errors.melt(value_name="smape", ignore_index=False).dropna().reset_index()
     if errors.empty:
-        return _empty(_DIFFICULTY), State(
+        return _empty(_DIFFICULTY), DiagnosticState(
             "difficulty", 0, FIRMS_NEEDED, False, "no firm has a forecast of observed weeks yet"
         )
     model = reference_of(errors["model"])
@@ -87,7 +87,7 @@ def difficulty_tables(
     note = f"predicted error of cohort sales by {model}"
     if firms < FIRMS_NEEDED:
         note = f"needs {FIRMS_NEEDED} firms with a forecast by {model}; there are {firms}"
-    return frames, State("difficulty", firms, FIRMS_NEEDED, firms >= FIRMS_NEEDED, note)
+    return frames, DiagnosticState("difficulty", firms, FIRMS_NEEDED, firms >= FIRMS_NEEDED, note)
 
 
 def _empty(names: dict[str, str]) -> dict[str, pd.DataFrame]:

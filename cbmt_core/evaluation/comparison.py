@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
+from cbmt_core.arrays import Floats
 from cbmt_core.evaluation.paired import (
     RESAMPLES,
     SEED,
@@ -21,7 +21,6 @@ from cbmt_core.metrics import FULL, OUTCOMES
 
 __all__ = ["ALL_INDUSTRIES", "COVERAGE", "METRICS", "NO_INDUSTRY", "REFERENCES", "compare", "reference_of"]
 
-Floats = npt.NDArray[np.float64]
 
 METRICS = ("smape", "mase")
 REFERENCES = ("cbmt", "cbmt_plus", "cohort_glm", "seasonal_naive")

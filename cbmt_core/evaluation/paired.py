@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy import stats
 
+from cbmt_core.arrays import Floats
+
 __all__ = ["MIN_FIRMS", "RESAMPLES", "SEED", "bootstrap_means", "common_sample", "paired_tests"]
 
-Floats = npt.NDArray[np.float64]
 
 RESAMPLES = 10_000
 SEED = 20260626

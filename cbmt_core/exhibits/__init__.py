@@ -2,14 +2,14 @@
 
 from cbmt_core.exhibits.evidence import Evidence, gather
 from cbmt_core.exhibits.exhibit import Exhibit
-from cbmt_core.exhibits.models import BENCHMARKS, FAMILIES, LABELS, REPRESENTATIVES
+from cbmt_core.exhibits.models import BENCHMARKS, LABELS, NESTED_MODELS, REPRESENTATIVES
 from cbmt_core.exhibits.registry import EXHIBITS, exhibits
 
 __all__ = [
     "BENCHMARKS",
     "EXHIBITS",
-    "FAMILIES",
     "LABELS",
+    "NESTED_MODELS",
     "REPRESENTATIVES",
     "Evidence",
     "Exhibit",

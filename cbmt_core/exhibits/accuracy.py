@@ -14,9 +14,9 @@ from cbmt_core.exhibits.exhibit import FIRMS, LABEL, MODEL, OUTCOME, Exhibit, nu
 from cbmt_core.exhibits.models import (
     BENCHMARKS,
     DIRECT,
-    FAMILIES,
     FULL_MODEL,
     INDUSTRY_MODELS,
+    NESTED_MODELS,
     REPRESENTATIVES,
 )
 from cbmt_core.metrics import FULL, HORIZONS, OUTCOMES
@@ -89,17 +89,17 @@ def _total_sales(rows: pd.DataFrame) -> pd.DataFrame:
 
 def families(evidence: Evidence) -> pd.DataFrame:
     """Means of the families, then what each adds: 100 (B - A) / B of variant A over baseline B."""
-    rows = _full(evidence.compared(FAMILIES), "smape")
+    rows = _full(evidence.compared(NESTED_MODELS), "smape")
     if rows.empty:
         return pd.DataFrame()
-    means = _wide(rows, "mean").set_index("model").loc[list(FAMILIES)]
+    means = _wide(rows, "mean").set_index("model").loc[list(NESTED_MODELS)]
     firms = int(means["firms"].iloc[0])
     has = {"single_task": ("No", "No"), "joint": ("Yes", "No"), FULL_MODEL: ("Yes", "Yes")}
     names = {"single_task": "Single-task", "joint": "Joint", FULL_MODEL: "Full"}
     outcomes = list(OUTCOMES)
     out = [
         {"panel": "mean SMAPE", "family": names[name], **_parts(*has[name]), **means.loc[name, outcomes]}
-        for name in FAMILIES
+        for name in NESTED_MODELS
     ]
     for baseline, variant in (("single_task", "joint"), ("joint", FULL_MODEL), ("single_task", FULL_MODEL)):
         b, a = means.loc[baseline, outcomes], means.loc[variant, outcomes]

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from cbmt_core.models import MODELS
 
-__all__ = ["BENCHMARKS", "DIRECT", "FAMILIES", "FULL_MODEL", "INDUSTRY_MODELS", "LABELS", "REPRESENTATIVES"]
+__all__ = [
+    "BENCHMARKS",
+    "DIRECT",
+    "FULL_MODEL",
+    "INDUSTRY_MODELS",
+    "LABELS",
+    "NESTED_MODELS",
+    "REPRESENTATIVES",
+]
 
 FULL_MODEL = "cbmt"
 DIRECT = "direct"
@@ -42,5 +50,5 @@ BENCHMARKS = tuple(
 """The 15 variants of Web App. "Model Selection Results"."""
 REPRESENTATIVES = ("cbmt", "gls_v2", "wg_pnbd_e_pp", "lstm", "rf")
 INDUSTRY_MODELS = ("cbmt", "wg_pnbd_e_pp", "lstm")
-FAMILIES = ("single_task", "joint", "cbmt")
+NESTED_MODELS = ("single_task", "joint", "cbmt")
 """Each adds to the one before: shared representation, then revenue alignment."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.aov_regression import AovRegression
-from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
+from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.models.diffusion import DiffusionFit
 from cbmt_core.models.ropc_regression import RopcRegression
 from cbmt_core.panel import FirmPanel
@@ -67,7 +67,7 @@ class FittedClassical:
             V=self.aov.forecast(horizon),
         )
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         values = {
             "first_week": self.first_week.isoformat(),
             "country": self.country,
@@ -77,10 +77,10 @@ class FittedClassical:
             "aov": self.aov.values(),
             "record": self.record.values(),
         }
-        return State(values, {})
+        return ModelState(values, {})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         values = state.values
         return cls(
             first_week=date.fromisoformat(values["first_week"]),

@@ -10,8 +10,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.models.cohort_grid import CohortGrid
-from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
+from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.models.regression import (
     CalendarDesign,
     LogLinearFit,
@@ -23,7 +24,6 @@ from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["CohortGlm", "FittedCohortGlm"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 NAME = "cohort_glm"
@@ -146,7 +146,7 @@ class FittedCohortGlm:
         features, _ = tenure_features(np.maximum(tenure, 0), censored[:, None], trend)
         return tenure, np.asarray(features @ d.tenure), level
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         values: dict[str, Any] = {
             "first_week": self.first_week.isoformat(),
             "country": self.country,
@@ -162,10 +162,10 @@ class FittedCohortGlm:
             for k, d in self.drivers.items()
             for field in ("tenure", "calendar", "level", "anchor", "shock")
         }
-        return State(values, arrays | {"birth": self.birth})
+        return ModelState(values, arrays | {"birth": self.birth})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         values, arrays = state.values, state.arrays
         return cls(
             first_week=date.fromisoformat(values["first_week"]),

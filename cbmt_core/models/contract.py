@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, Self, runtime_checkable
 
-import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.errors import CbmtError
 from cbmt_core.panel import FirmPanel
 from cbmt_core.uncertainty import DriverUncertainty
@@ -19,12 +19,10 @@ __all__ = [
     "FittedForecaster",
     "Forecaster",
     "KnowsItsErrors",
+    "ModelState",
     "PrimitiveForecast",
     "SalesForecast",
-    "State",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 class CannotFit(CbmtError):
@@ -105,7 +103,7 @@ class SalesForecast:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class ModelState:
     """A fitted model as plain data: JSON-ready values and arrays, never pickled objects."""
 
     values: Mapping[str, Any]
@@ -118,10 +116,10 @@ class FittedForecaster(Protocol):
 
     def forecast(self, horizon: int) -> PrimitiveForecast | SalesForecast: ...
 
-    def state(self) -> State: ...
+    def state(self) -> ModelState: ...
 
     @classmethod
-    def from_state(cls, state: State) -> Self: ...
+    def from_state(cls, state: ModelState) -> Self: ...
 
 
 class Forecaster(Protocol):

@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import least_squares
 
+from cbmt_core.arrays import Floats
+
 __all__ = [
     "Bass",
     "BassAttrition",
@@ -21,7 +23,6 @@ __all__ = [
     "tamed",
 ]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 # Meta-analyses of the Bass model put yearly p near 0.03 and q near 0.38 (Sultan, Farley and Lehmann 1990).

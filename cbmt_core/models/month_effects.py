@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
+
+from cbmt_core.arrays import Floats
 
 __all__ = ["month_spread"]
 
-Floats = npt.NDArray[np.float64]
 
 BOUNDS = (0.03, 0.5)
 """Spreads in log points between which every firm is taken to lie."""

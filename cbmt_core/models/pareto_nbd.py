@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln, logsumexp
 
+from cbmt_core.arrays import Floats
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 with warnings.catch_warnings():  # importing lifetimes changes the warning filters of the process
@@ -26,7 +27,6 @@ __all__ = [
     "tenure_span",
 ]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MAX_ROWS = 25_000

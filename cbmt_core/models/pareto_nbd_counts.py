@@ -8,13 +8,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
+from cbmt_core.arrays import Floats
 from cbmt_core.models.month_effects import month_spread
 from cbmt_core.models.pareto_nbd import tenure_span
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["COHORT_SD", "CohortCounts", "CountFit", "fit_counts"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 # Priors of the count likelihood, on logs: the centre of the published fits, and a wide spread.

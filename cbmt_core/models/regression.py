@@ -8,6 +8,7 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.calendar import Calendar, calendar_of
 
 __all__ = [
@@ -20,7 +21,6 @@ __all__ = [
     "tenure_features",
 ]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 FLAT = 10.0

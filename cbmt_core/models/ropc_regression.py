@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy.optimize import minimize_scalar, nnls
 from scipy.signal import lfilter
 
+from cbmt_core.arrays import Floats
 from cbmt_core.models.cohort_grid import CohortGrid
 from cbmt_core.models.diffusion import DISCOUNT, month_effects, tamed
 from cbmt_core.models.regression import fit_poisson
@@ -18,7 +19,6 @@ from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["RopcRegression"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 TREND_SD = 0.5

@@ -8,14 +8,14 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.models.cohort_grid import CohortGrid
-from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
+from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 from cbmt_core.timeline import SEASON
 
 __all__ = ["FittedSeasonalNaive", "SeasonalNaive"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 NAME = "seasonal_naive"
@@ -65,13 +65,13 @@ class FittedSeasonalNaive:
         season = self.indices[name]
         return season[np.arange(horizon) % len(season)] * self.growth[name]
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         values = {"n_weeks": self.n_weeks, "growth": self.growth, "record": self.record.values()}
         arrays = {"birth": self.birth, "curve": self.curve, "ropc": self.ropc_level, "aov": self.aov_level}
-        return State(values, arrays | {f"index_{k}": v for k, v in self.indices.items()})
+        return ModelState(values, arrays | {f"index_{k}": v for k, v in self.indices.items()})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         values, arrays = state.values, state.arrays
         return cls(
             birth=arrays["birth"],

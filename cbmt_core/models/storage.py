@@ -11,7 +11,7 @@ import numpy as np
 from safetensors.numpy import load_file, save_file
 
 from cbmt_core import atomic
-from cbmt_core.models.contract import FittedForecaster, State
+from cbmt_core.models.contract import FittedForecaster, ModelState
 
 __all__ = ["load", "save", "stage"]
 
@@ -47,7 +47,7 @@ def load(folder: Path | str) -> FittedForecaster:
     """Read back a fitted model that `save` wrote."""
     folder = Path(folder)
     header = json.loads((folder / "model.json").read_text())
-    return _restore(header["class"], State(header["values"], load_file(folder / "arrays.safetensors")))
+    return _restore(header["class"], ModelState(header["values"], load_file(folder / "arrays.safetensors")))
 
 
 def _class_name(fitted: FittedForecaster) -> str:
@@ -55,7 +55,7 @@ def _class_name(fitted: FittedForecaster) -> str:
     return f"{type(fitted).__module__}:{type(fitted).__qualname__}"
 
 
-def _restore(name: str, state: State) -> FittedForecaster:
+def _restore(name: str, state: ModelState) -> FittedForecaster:
     """The fitted model of the class that `_class_name` named."""
     module, _, kind = name.partition(":")
     if not module.startswith("cbmt_core.models."):

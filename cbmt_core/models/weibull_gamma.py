@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize
 
+from cbmt_core.arrays import Floats
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.contract import CannotFit
 from cbmt_core.models.month_effects import month_spread
@@ -18,7 +19,6 @@ from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["WeibullGamma", "adopted_share"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 MIN_WEEKS = 13

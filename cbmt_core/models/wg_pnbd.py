@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.aov_regression import AovRegression
-from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
+from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.models.pareto_nbd import (
     CustomerRows,
     customer_rows,
@@ -24,7 +25,6 @@ from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["FittedWgPnbd", "RepeatBuying", "WgPnbd", "acquisition_groups"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 YOUNGEST_WEEKS = 52
@@ -252,7 +252,7 @@ class FittedWgPnbd:
             A=a.forecast(horizon), R=self.repeat.forecast(a.n_weeks, month), V=self.value.forecast(horizon)
         )
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         r = self.repeat
         values = {
             "acquisition": self.acquisition.values(),
@@ -261,10 +261,10 @@ class FittedWgPnbd:
             "record": self.record.values(),
         }
         names = ("birth", "log_level", "s", "beta", "month")
-        return State(values, {name: getattr(r, name) for name in names})
+        return ModelState(values, {name: getattr(r, name) for name in names})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         v = state.values
         return cls(
             acquisition=WeibullGamma.from_values(v["acquisition"]),

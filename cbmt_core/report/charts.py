@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
 
+from cbmt_core.arrays import Floats
 from cbmt_core.report.numbers import Money, count, day, points, short, value
 from cbmt_core.report.svg import BLUE, GREY, INK, ORANGE, Canvas, Series, shades, ticks
 from cbmt_core.report.words import Bridge
@@ -31,7 +31,6 @@ __all__ = [
     "week_labels",
 ]
 
-Floats = npt.NDArray[np.float64]
 CENSORED = "#b3bcc6"
 """Colour of customers acquired before the first week."""
 WIDE, HALF = 1040, 510

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
 
+from cbmt_core.arrays import Floats
 from cbmt_core.report.charts import HALF, mark_origin, week_labels
 from cbmt_core.report.numbers import Money
 from cbmt_core.report.svg import INK, ORANGE, Canvas, Series, shades
 
 __all__ = ["Vintage", "vintages"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from typing import Any
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.report.charts import Layer
 from cbmt_core.report.numbers import day
 from cbmt_core.report.rows import query
@@ -20,7 +20,6 @@ from cbmt_core.report.watch import Watch, read_watch
 
 __all__ = ["FirmData", "gather_layers", "read_firm"]
 
-Floats = npt.NDArray[np.float64]
 TENURE_STEPS = (4, 8, 13)
 ENOUGH_ORDERS = 60
 """Repeat orders that a point of a tenure curve should rest on, on average; the step is chosen by it."""

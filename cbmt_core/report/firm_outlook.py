@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.report import charts, plan_words, words
 from cbmt_core.report.firm_data import FirmData
 from cbmt_core.report.firm_evidence import StudyTest
@@ -22,7 +22,6 @@ from cbmt_core.timeline import MIN_LIVE_WEEKS, SEASON, WEEK
 
 __all__ = ["Opening", "bridges", "missing", "model_words", "months", "opening", "quarters"]
 
-Floats = npt.NDArray[np.float64]
 QUARTER = 13
 STEPS = {
     "change": "Sales change",

@@ -6,17 +6,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
 
+from cbmt_core.arrays import Floats
 from cbmt_core.report.charts import HALF
 from cbmt_core.report.numbers import short, value
 from cbmt_core.report.svg import Canvas, Series, ticks
 
 __all__ = ["Dot", "Line", "Mark", "dots", "lines", "log_ticks", "scatter"]
 
-Floats = npt.NDArray[np.float64]
 NAMED = 12
 """Points up to which each carries its name."""
 

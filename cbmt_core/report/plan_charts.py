@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
 
+from cbmt_core.arrays import Floats
 from cbmt_core.report.charts import HALF, WIDE, decimals, mark_origin, week_labels
 from cbmt_core.report.numbers import Money, percent
 from cbmt_core.report.svg import BLUE, GREEN, INK, ORANGE, Canvas, Series, shades, ticks
 
 __all__ = ["Bar", "FanLevel", "fan", "sources_by_quarter", "spans", "tornado", "value_curves"]
 
-Floats = npt.NDArray[np.float64]
 NEW, OLD = "#7fb8da", "#12355b"
 """Colours of customers yet to be acquired, and of those acquired already."""
 

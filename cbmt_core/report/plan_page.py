@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from cbmt_core.report import plan_charts, plan_words
@@ -19,7 +18,6 @@ from cbmt_core.timeline import SEASON
 
 __all__ = ["fan_context", "scenario_context", "signals", "value_context"]
 
-Floats = npt.NDArray[np.float64]
 LEVELS = (50, 80, 95)
 QUARTER = 13
 

@@ -7,8 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import duckdb
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from cbmt_core.report.rows import query
@@ -16,7 +14,6 @@ from cbmt_core.report.story import Story
 
 __all__ = ["LEVEL", "Bands", "Planning", "held_weeks", "read_bands", "read_planning"]
 
-Floats = npt.NDArray[np.float64]
 
 LEVEL = 80
 """Percent of a range that sentences and tables state."""

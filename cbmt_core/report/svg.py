@@ -11,8 +11,9 @@ from html import escape
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from markupsafe import Markup
+
+from cbmt_core.arrays import Floats
 
 __all__ = [
     "BLUE",
@@ -28,7 +29,6 @@ __all__ = [
     "ticks",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 INK, GREY, FAINT = "#1f2933", "#8a96a3", "#e4e7eb"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"

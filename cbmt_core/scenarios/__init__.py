@@ -1,13 +1,13 @@
 """What if, and what must happen: changed drivers on the same draws as the forecast, and targets."""
 
 from cbmt_core.scenarios.apply import apply, centre_only
-from cbmt_core.scenarios.definition import DRIVERS, Change, Scenario, parse_change, parse_day
+from cbmt_core.scenarios.definition import SCENARIO_DRIVERS, Change, Scenario, parse_change, parse_day
 from cbmt_core.scenarios.outcome import Baseline, Outcome, baseline_of, outcome_of, tornado
 from cbmt_core.scenarios.plan import Plan, probability, weekly_plan
 from cbmt_core.scenarios.target import Move, moves_needed
 
 __all__ = [
-    "DRIVERS",
+    "SCENARIO_DRIVERS",
     "Baseline",
     "Change",
     "Move",

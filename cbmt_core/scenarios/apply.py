@@ -6,15 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.compose import DriverDraws, RevenueForecast, compose_draws
 from cbmt_core.errors import CbmtError
-from cbmt_core.scenarios.definition import DRIVERS, Change, Driver, Scenario
+from cbmt_core.scenarios.definition import SCENARIO_DRIVERS, Change, Driver, Scenario
 
 __all__ = ["apply", "centre_only"]
 
-Floats = npt.NDArray[np.float64]
 
 FIELDS: dict[Driver, str] = {
     "acquisition": "acquired",
@@ -29,14 +28,14 @@ def apply(draws: DriverDraws, scenario: Scenario) -> DriverDraws:
     """The draws with the scenario's changes in every one of them.
 
     Weeks that no change holds in keep their numbers to the last bit. Cohorts acquired after the origin follow
-    acquisition. Drivers are changed in the order of DRIVERS, because the level of an average order depends on who
-    orders; several changes of one driver multiply.
+    acquisition. Drivers are changed in the order of SCENARIO_DRIVERS, because the level of an average order depends
+    on who orders; several changes of one driver multiply.
     """
     if scenario.changes and not draws.centre.has_drivers:
         raise CbmtError(
             f"scenario {scenario.name!r} changes drivers, and the model to plan with forecasts sales alone"
         )
-    for driver in DRIVERS:
+    for driver in SCENARIO_DRIVERS:
         for change in scenario.changes:
             if change.driver == driver:
                 draws = _changed(draws, change)

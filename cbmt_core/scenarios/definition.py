@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from cbmt_core.errors import ConfigError
 
-__all__ = ["DRIVERS", "DRIVER_NAMES", "Change", "Driver", "Scenario", "parse_change", "parse_day"]
+__all__ = ["DRIVER_NAMES", "SCENARIO_DRIVERS", "Change", "Driver", "Scenario", "parse_change", "parse_day"]
 
 Driver = Literal["acquisition", "repeat_existing", "repeat_new", "aov"]
-DRIVERS: tuple[Driver, ...] = get_args(Driver)
+SCENARIO_DRIVERS: tuple[Driver, ...] = get_args(Driver)
 DRIVER_NAMES: dict[Driver, str] = {
     "acquisition": "customers acquired",
     "repeat_existing": "repeat orders of existing customers",
@@ -158,8 +158,10 @@ def parse_day(text: str, *, end: bool = False) -> date:
 
 def parse_change(driver: str, text: str) -> tuple[Change, ...]:
     """The change that a text means: two for `repeat`, one for any other driver."""
-    if driver != BOTH_REPEATS and driver not in DRIVERS:
-        raise ConfigError(f"no driver is called {driver!r}; there are {', '.join((*DRIVERS, BOTH_REPEATS))}")
+    if driver != BOTH_REPEATS and driver not in SCENARIO_DRIVERS:
+        raise ConfigError(
+            f"no driver is called {driver!r}; there are {', '.join((*SCENARIO_DRIVERS, BOTH_REPEATS))}"
+        )
     found = _CHANGE.fullmatch(text.strip())
     if not found:
         raise ConfigError(f"{driver}: cannot read the change {text!r}; {SYNTAX}")
@@ -169,7 +171,9 @@ def parse_change(driver: str, text: str) -> tuple[Change, ...]:
     last = parse_day(found["last"], end=True) if found["last"] else None
     ramp = int(found["ramp"] or 0)
     whose: tuple[Driver, ...] = tuple(
-        name for name in DRIVERS if name == driver or (driver == BOTH_REPEATS and name.startswith("repeat"))
+        name
+        for name in SCENARIO_DRIVERS
+        if name == driver or (driver == BOTH_REPEATS and name.startswith("repeat"))
     )
     if size.startswith("="):
         return tuple(Change(name, level=number, first=first, last=last, ramp=ramp) for name in whose)

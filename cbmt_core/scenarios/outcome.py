@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.bridge.contributions import contributions
 from cbmt_core.compose import DrawnForecast, DriverDraws, compose_draws
 from cbmt_core.scenarios.apply import apply, centre_only
-from cbmt_core.scenarios.definition import DRIVERS, Change, Scenario
+from cbmt_core.scenarios.definition import SCENARIO_DRIVERS, Change, Scenario
 
 __all__ = [
     "BASELINE",
@@ -26,7 +26,6 @@ __all__ = [
     "tornado",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 BASELINE = "baseline"
 """Name of the scenario without changes."""
@@ -92,7 +91,7 @@ def outcome_of(baseline: Baseline, scenario: Scenario) -> Outcome:
 
 def tornado(baseline: Baseline, step: float = STEP) -> Iterator[Outcome]:
     """Each driver alone lower and higher by `step` from the first week on."""
-    for driver in DRIVERS:
+    for driver in SCENARIO_DRIVERS:
         for factor in (1 - step, 1 + step):
             change = Change(driver, factor=factor)
             yield _outcome(baseline.draws, Scenario(f"{driver} {change.told}", (change,)))

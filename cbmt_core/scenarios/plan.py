@@ -10,9 +10,9 @@ from datetime import date, timedelta
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Plan", "probability", "spread_year", "weekly_plan"]
+from cbmt_core.arrays import Floats
 
-Floats = npt.NDArray[np.float64]
+__all__ = ["Plan", "probability", "spread_year", "weekly_plan"]
 
 
 @dataclass(frozen=True, eq=False)

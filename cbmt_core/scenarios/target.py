@@ -10,14 +10,14 @@ from datetime import date
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.compose import DriverDraws, compose_draws
 from cbmt_core.errors import ConfigError
 from cbmt_core.scenarios.apply import apply
-from cbmt_core.scenarios.definition import DRIVERS, Change, Driver, Scenario
+from cbmt_core.scenarios.definition import SCENARIO_DRIVERS, Change, Driver, Scenario
 
 __all__ = ["ALL_DRIVERS", "MOST", "Move", "moves_needed"]
 
-Floats = npt.NDArray[np.float64]
 
 ALL_DRIVERS = "all"
 """Every driver by the same percentage."""
@@ -57,10 +57,10 @@ def moves_needed(
     if not (math.isfinite(wanted) and wanted > 0):
         raise ConfigError(f"sales to reach must be positive, not {wanted:g}")
     weeks = np.ones(draws.horizon, bool) if covered is None else covered
-    each: list[tuple[str, Sequence[Driver]]] = [(driver, (driver,)) for driver in DRIVERS]
+    each: list[tuple[str, Sequence[Driver]]] = [(driver, (driver,)) for driver in SCENARIO_DRIVERS]
     return [
         _move(draws, name, drivers, wanted, probability, first, weeks)
-        for name, drivers in [*each, (ALL_DRIVERS, DRIVERS)]
+        for name, drivers in [*each, (ALL_DRIVERS, SCENARIO_DRIVERS)]
     ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.simulate.economy import Economy, FirmSpec, Stream
 from cbmt_core.simulate.parameters import FirmParameters
 from cbmt_core.simulate.states import DriverPaths, driver_paths
@@ -14,7 +14,6 @@ from cbmt_core.simulate.timeline import Timeline, timeline_of
 
 __all__ = ["Behaviour", "behaviour_of", "silent"]
 
-Floats = npt.NDArray[np.float64]
 
 OLDEST = 520
 """Weeks before the start from which customers of the base may come."""

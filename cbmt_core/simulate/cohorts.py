@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaln
 
+from cbmt_core.arrays import Floats
 from cbmt_core.design import StudyDesign
 from cbmt_core.errors import BadFirmData
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
@@ -16,7 +17,6 @@ from cbmt_core.simulate.economy import Economy, FirmSpec, Stream
 
 __all__ = ["CohortSample", "expected_cohorts", "sample_cohorts"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

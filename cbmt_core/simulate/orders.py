@@ -14,7 +14,6 @@ from cbmt_core.simulate.economy import Economy, FirmSpec, Stream
 
 __all__ = ["sample_orders"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 

@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.simulate.industries import Industry
 
 __all__ = ["FirmParameters", "Population", "draw_parameters"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -6,18 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.calendar import Calendar
 from cbmt_core.simulate.industries import INDUSTRIES, Industry
 from cbmt_core.simulate.parameters import FirmParameters
 from cbmt_core.simulate.timeline import Timeline
 
-__all__ = ["DRIVERS", "LOADINGS", "DriverPaths", "driver_paths"]
+__all__ = ["LOADINGS", "SIMULATED_DRIVERS", "DriverPaths", "driver_paths"]
 
-Floats = npt.NDArray[np.float64]
 
-DRIVERS = ("acquisition", "repeat_rate", "order_value")
+SIMULATED_DRIVERS = ("acquisition", "repeat_rate", "order_value")
 BURN_IN = 26
 """Weeks before the first one, so that events then still echo and lags have something to reach for."""
 

@@ -8,13 +8,12 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.simulate.behaviour import behaviour_of
 from cbmt_core.simulate.economy import Economy, FirmSpec
 from cbmt_core.simulate.parameters import FirmParameters
 
 __all__ = ["FirmTruth", "truth_of"]
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

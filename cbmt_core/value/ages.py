@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.compose import RevenueForecast
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 from cbmt_core.value.terms import ValueTerms
 
 __all__ = ["AGES", "cumulative_sales", "first_sales", "quarter_of", "value_by_age"]
 
-Floats = npt.NDArray[np.float64]
 
 AGES = {0: 1, 90: 13, 180: 26, 360: 52, 720: 104}
 """Days since the first order -> weeks counted, that of the first order included; age 0 is the first order alone."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.compose import DrawnForecast, DriverDraws, compose_draws
 from cbmt_core.panel import FirmPanel
 from cbmt_core.scenarios.apply import centre_only
@@ -15,7 +15,6 @@ from cbmt_core.value.terms import ValueTerms
 
 __all__ = ["PARTS", "base_value"]
 
-Floats = npt.NDArray[np.float64]
 
 PARTS = {
     "existing": "customers acquired up to the origin",

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.compose import DriverDraws
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 from cbmt_core.scenarios.outcome import interval
 from cbmt_core.value.terms import ValueTerms
 
 __all__ = ["cohort_draws", "cohort_values"]
-
-Floats = npt.NDArray[np.float64]
 
 
 def cohort_values(panel: FirmPanel, draws: DriverDraws, terms: ValueTerms) -> pd.DataFrame:

@@ -18,7 +18,7 @@ from cbmt_core.metrics import score
 from cbmt_core.models.contract import FitRecord, SalesForecast
 from cbmt_core.models.neural import Direct, NeuralForecaster
 from cbmt_core.models.neural.direct import CANDIDATES
-from cbmt_core.models.neural.family import FAMILIES
+from cbmt_core.models.neural.family import FAMILY_PARTS
 from cbmt_core.models.neural.forecaster import PATIENCE, validate
 from cbmt_core.models.neural.profiles import PROFILES
 from cbmt_core.models.sequence import OUTCOMES, validation_split
@@ -32,10 +32,10 @@ def seen() -> FirmPanel:
 
 
 def test_families_share_as_the_paper_says() -> None:
-    outcomes = {name: [part.outcomes for part in parts] for name, parts in FAMILIES.items()}
+    outcomes = {name: [part.outcomes for part in parts] for name, parts in FAMILY_PARTS.items()}
     assert outcomes["cbmt"] == outcomes["joint"] == [OUTCOMES]
     assert outcomes["single_task"] == outcomes["lstm"] == [("A",), ("R",), ("V",)]
-    parts = [(name, part) for name, parts in FAMILIES.items() for part in parts]
+    parts = [(name, part) for name, parts in FAMILY_PARTS.items() for part in parts]
     assert {name for name, part in parts if "weight_C" in part.space()} == {"cbmt"}
     for _, part in parts:
         for name, value in part.default().items():
@@ -49,7 +49,7 @@ def other_order_values(panel: FirmPanel) -> FirmPanel:
 def test_single_task_network_of_one_driver_does_not_see_the_others(seen: FirmPanel) -> None:
     """Other order values: the forecasts of acquisition and ROPC do not move by a digit."""
     model = NeuralForecaster("single_task", profile="smoke")
-    chosen = FitRecord({**FAMILIES["single_task"][0].default(), "steps": 12})
+    chosen = FitRecord({**FAMILY_PARTS["single_task"][0].default(), "steps": 12})
     forecast = model.train(seen, chosen, 1).forecast(6)
     changed = model.train(other_order_values(seen), chosen, 1).forecast(6)
     np.testing.assert_array_equal(forecast.R, changed.R)
@@ -77,7 +77,7 @@ def test_single_task_search_of_one_driver_does_not_see_the_others(
 def test_drivers_train_with_settings_of_their_own(seen: FirmPanel) -> None:
     """Networks of two sizes in one family: each driver's forecast is that of its own setting."""
     model = NeuralForecaster("single_task", profile="smoke")
-    default = FAMILIES["single_task"][0].default()
+    default = FAMILY_PARTS["single_task"][0].default()
     small = {**default, "width": 16, "layers": 1, "steps": 12}
     default = {**default, "steps": 12}
     mixed = FitRecord({"acquisition": small, "ropc": default, "aov": small})
@@ -106,7 +106,7 @@ def test_every_profile_that_is_meant_for_use_has_all_three_stages() -> None:
         assert min(stages.random, stages.grid, stages.refined) > 0
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", FAMILY_PARTS)
 def test_one_network_stands_behind_each_outcome_and_its_record_says_how_far_it_moved(
     family: str, seen: FirmPanel
 ) -> None:
@@ -115,13 +115,13 @@ def test_one_network_stands_behind_each_outcome_and_its_record_says_how_far_it_m
     assert len(outcomes) == len(set(outcomes))
     assert set("ARV") <= set(outcomes)
     moved = fitted.record.parameters["backbone_moved"]
-    assert len(moved) == len(FAMILIES[family])
+    assert len(moved) == len(FAMILY_PARTS[family])
     assert all(share > 0 for share in moved.values())
 
 
 def test_training_ends_when_the_validation_weeks_are_forecast_no_better(seen: FirmPanel) -> None:
     """And the network is taken from where they were forecast best."""
-    (part,) = FAMILIES["joint"]
+    (part,) = FAMILY_PARTS["joint"]
     wild = {**part.default(), "rate": 8e-3, "backbone_share": 0.8}
     trial = validate(part, wild, replace(PROFILES["smoke"], steps=120), seen, 1)
     checks = trial.curve["validation"]
@@ -132,7 +132,7 @@ def test_training_ends_when_the_validation_weeks_are_forecast_no_better(seen: Fi
 
 def test_no_network_sees_the_validation_weeks_before_it_is_chosen(seen: FirmPanel) -> None:
     """Other sales after the training weeks: the losses of the trial are the same."""
-    (part,) = FAMILIES["cbmt"]
+    (part,) = FAMILY_PARTS["cbmt"]
     late = np.arange(seen.n_weeks) >= validation_split(seen).n_weeks
     other = replace(seen, V=np.where(late, seen.V * 3, seen.V))
     trials = [validate(part, part.default(), PROFILES["smoke"], panel, 1) for panel in (seen, other)]

@@ -6,7 +6,6 @@ import random
 from datetime import date
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pytest
 import torch
@@ -14,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from panels import calibration, ordinary
 
+from cbmt_core.arrays import Floats
 from cbmt_core.errors import BadFirmData
 from cbmt_core.models import build
 from cbmt_core.models.plus import PathPriors, learn_priors, weekly_series
@@ -31,8 +31,6 @@ from cbmt_core.models.plus.prior import PathPrior
 from cbmt_core.models.plus.regressors import regressor_names, regressors
 from cbmt_core.models.plus.series import WeeklySeries, _counting_variance, series_from_frame, series_of
 from cbmt_core.panel import FirmPanel
-
-Floats = npt.NDArray[np.float64]
 
 FIRST, WEEKS, AHEAD = date(2017, 1, 1), 60, 12
 D = 3

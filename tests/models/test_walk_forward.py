@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pytest
 from panels import calibration, ordinary
 
+from cbmt_core.arrays import Floats
 from cbmt_core.compose import compose
 from cbmt_core.design import StudyDesign
 from cbmt_core.models.contract import PrimitiveForecast
@@ -26,8 +27,6 @@ from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 WEEKS, HORIZON, CENSORED = 30, 25, 500.0
 BIRTH_R, BIRTH_V = 0.3, 50.0
-
-Floats = npt.NDArray[np.float64]
 
 
 def next_week(A: Floats, R: Floats, V: Floats, S: Floats) -> tuple[Floats, Floats, Floats, Floats]:

@@ -11,7 +11,7 @@ from diagnostic_tables import invented_firms, invented_results, small_results
 from published import publish
 
 from cbmt_core import duck
-from cbmt_core.diagnostics.data import State
+from cbmt_core.diagnostics.data import DiagnosticState
 from cbmt_core.report import write_report
 from cbmt_core.report.diagnostic_words import headline, lead, p_value
 
@@ -87,7 +87,9 @@ def test_a_small_panel_says_what_it_needs_instead(tmp_path):
 
 
 def test_a_project_without_diagnostics_has_a_page_of_reasons(tmp_path):
-    note = State("external_calibration", 0, 1, False, "cbmt.toml has no [calibration] section").frame()
+    note = DiagnosticState(
+        "external_calibration", 0, 1, False, "cbmt.toml has no [calibration] section"
+    ).frame()
     text = seen(page_of(tmp_path, {"diagnostic": note}))
     assert text.count("Not made") == 5
     assert "cbmt.toml has no [calibration] section" in text

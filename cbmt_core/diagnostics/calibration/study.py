@@ -7,12 +7,12 @@ from datetime import timedelta
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.design import StudyDesign
 from cbmt_core.diagnostics.calibration.tables import AnalystTables
-from cbmt_core.diagnostics.data import State
+from cbmt_core.diagnostics.data import DiagnosticState
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.duck import literal
 from cbmt_core.errors import BadTable
@@ -22,7 +22,6 @@ from cbmt_core.metrics import symmetric_errors
 
 __all__ = ["RESAMPLES", "TRIMMED", "Calibration", "calibrate", "calibration_tables", "weekly_sales"]
 
-Floats = npt.NDArray[np.float64]
 
 RESAMPLES = 1_000
 TRIMMED = 0.1
@@ -45,16 +44,16 @@ class Calibration:
 def calibration_tables(
     made: Calibration | None,
     note: str = "cbmt.toml has no [calibration] section, so there are no analyst forecasts to compare with",
-) -> tuple[dict[str, pd.DataFrame], State]:
+) -> tuple[dict[str, pd.DataFrame], DiagnosticState]:
     """The tables `calibration_quarter` and `calibration_summary`, and what they rest on; empty from None, with a
     note why there is nothing."""
     if made is None:
         frames = (pd.DataFrame(columns=_QUARTERS), pd.DataFrame(columns=_SUMMARY))
-        state = State("external_calibration", 0, 1, False, note)
+        state = DiagnosticState("external_calibration", 0, 1, False, note)
     else:
         frames = (made.quarters, made.summary)
         firms = made.quarters.loc[~made.quarters["trimmed"], "ticker"].nunique()
-        state = State("external_calibration", firms, 1, firms > 0, made.note)
+        state = DiagnosticState("external_calibration", firms, 1, firms > 0, made.note)
     return dict(zip(("calibration_quarter", "calibration_summary"), frames, strict=True)), state
 
 

@@ -6,17 +6,16 @@ import warnings
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import statsmodels.api as sm
 from statsmodels.tools.sm_exceptions import PerfectSeparationError
 
+from cbmt_core.arrays import Floats
 from cbmt_core.diagnostics.comovement.controls import CONTROLS
 from cbmt_core.evaluation.comparison import NO_INDUSTRY
 
 __all__ = ["Estimate", "NotEstimable", "Sample", "linear_probability", "logit", "sample_of"]
 
-Floats = npt.NDArray[np.float64]
 
 SPARE = 20
 """Firms a regression needs beyond its coefficients."""

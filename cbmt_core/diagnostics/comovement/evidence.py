@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.proportion import proportions_ztest
 
+from cbmt_core.arrays import Floats
 from cbmt_core.diagnostics.comovement.association import (
     Estimate,
     NotEstimable,
@@ -28,8 +28,6 @@ TERCILES = ("low", "medium", "high")
 SHUFFLES = 1000
 LEAST_TERCILE = 10
 FDR = 0.10
-
-Floats = npt.NDArray[np.float64]
 
 
 def terciles(score: pd.Series) -> pd.Series:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.ndimage import uniform_filter1d
+
+from cbmt_core.arrays import Floats
 
 __all__ = [
     "Floats",
@@ -16,7 +17,6 @@ __all__ = [
     "weekly_means",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 HALF_YEAR = 27
 """Weeks, odd so that the window has a centre."""

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from sklearn.pipeline import Pipeline
 
+from cbmt_core.arrays import Floats
 from cbmt_core.diagnostics.difficulty.meta_models import CrossFit
 
 __all__ = ["REPEATS", "permutation_importance", "shap_values"]
 
-Floats = npt.NDArray[np.float64]
 
 REPEATS = 200
 

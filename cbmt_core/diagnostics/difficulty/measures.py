@@ -12,6 +12,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.diagnostics.difficulty import series
 from cbmt_core.panel import CustomerHistory, FirmPanel
 from cbmt_core.timeline import SEASON
@@ -31,7 +32,6 @@ __all__ = [
     "weekly_orders",
 ]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 QUARTER = 13

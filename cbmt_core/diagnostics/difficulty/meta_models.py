@@ -15,9 +15,10 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
+from cbmt_core.arrays import Floats
+
 __all__ = ["BOOSTING", "FIRMS_NEEDED", "FOLDS", "META_MODELS", "CrossFit", "MetaModel", "cross_fit"]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 FOLDS = 5

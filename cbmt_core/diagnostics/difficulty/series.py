@@ -8,6 +8,8 @@ from scipy.signal import detrend
 from scipy.stats import median_abs_deviation
 from statsmodels.tsa.stattools import acf, pacf
 
+from cbmt_core.arrays import Floats
+
 __all__ = [
     "autocorrelation",
     "changepoints",
@@ -19,7 +21,6 @@ __all__ = [
     "variation",
 ]
 
-Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 SHORTEST_SEGMENT = 4

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from statsmodels.stats.proportion import proportion_confint
 
 __all__ = ["LEVELS", "errors_by_band", "terciles", "terciles_like", "win_grid", "wins_of"]
 
-Floats = npt.NDArray[np.float64]
 
 LEVELS = ("low", "medium", "high")
 

@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.model_selection import KFold
 
+from cbmt_core.arrays import Floats
 from cbmt_core.diagnostics.routing.panel import RoutingPanel
 from cbmt_core.diagnostics.routing.rules import Rule, win_probability
 
 __all__ = ["FOLDS", "Decision", "best_threshold", "decide"]
 
-Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 FOLDS = 5

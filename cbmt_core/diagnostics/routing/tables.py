@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
-from cbmt_core.diagnostics.data import DiagnosticData, State
+from cbmt_core.diagnostics.data import DiagnosticData, DiagnosticState
 from cbmt_core.diagnostics.difficulty.features import SCALE, VOLATILITY
 from cbmt_core.diagnostics.routing.panel import RoutingPanel
 from cbmt_core.diagnostics.routing.study import NEEDED, RESPLITS, study
@@ -31,7 +31,7 @@ def routing_panel(data: DiagnosticData) -> RoutingPanel:
 
 def routing_tables(
     data: DiagnosticData, *, resplits: int = RESPLITS, on_split: Callable[[int, int], None] | None = None
-) -> tuple[dict[str, pd.DataFrame], State]:
+) -> tuple[dict[str, pd.DataFrame], DiagnosticState]:
     """The tables `routing_policy` and `routing_choice`, and what they rest on."""
     panel = routing_panel(data)
     made = study(panel, resplits=resplits, on_split=on_split)
@@ -42,5 +42,5 @@ def routing_tables(
         note = f"rules are learned from at least {NEEDED} firms with both forecasts; there are {firms}"
     else:
         note = f"three rules on the primary split and {resplits} re-splits"
-    state = State("routing", firms, NEEDED, not made.choices.empty, note)
+    state = DiagnosticState("routing", firms, NEEDED, not made.choices.empty, note)
     return {"routing_policy": made.policies, "routing_choice": made.choices}, state

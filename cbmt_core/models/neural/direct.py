@@ -14,9 +14,10 @@ import torch
 from optuna.distributions import CategoricalDistribution
 from torch import Tensor
 
+from cbmt_core.arrays import Floats
 from cbmt_core.calendar import calendar_of
 from cbmt_core.metrics import smape
-from cbmt_core.models.contract import CannotFit, FitRecord, SalesForecast, State
+from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, SalesForecast
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.config import NetworkConfig, TrainingConfig
 from cbmt_core.models.neural.curve import curve
@@ -29,7 +30,6 @@ from cbmt_core.tuning import Choice, Found, Progress, Report, Stages, search
 
 __all__ = ["CANDIDATES", "Candidate", "Direct", "FittedDirect"]
 
-Floats = npt.NDArray[np.float64]
 
 NAME = "direct"
 VALIDATION_WEEKS = 13
@@ -161,7 +161,7 @@ class FittedDirect:
             path = _walk(self.network, self.flat, self.calendar, self.sales, horizon)
         return SalesForecast(np.maximum(path * self.span + self.low, 0.0))
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         values: dict[str, Any] = {
             "candidate": self.record.parameters["candidate"],
             "first_week": self.calendar.first_week.isoformat(),
@@ -171,10 +171,10 @@ class FittedDirect:
             "span": self.span,
             **self.record.values(),
         }
-        return State(values, {"network": self.flat.numpy(), "sales": self.sales})
+        return ModelState(values, {"network": self.flat.numpy(), "sales": self.sales})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         v = state.values
         return cls(
             network=_network(CANDIDATES[v["candidate"]]),

@@ -13,7 +13,7 @@ from cbmt_core.models.neural.training import Run, TrainingSet
 from cbmt_core.models.sequence import OUTCOMES
 from cbmt_core.tuning import Choice
 
-__all__ = ["FAMILIES", "Part"]
+__all__ = ["FAMILY_PARTS", "Part"]
 
 DRIVERS = {"A": "acquisition", "R": "ropc", "V": "aov"}
 
@@ -85,7 +85,7 @@ class Part:
         return Run(data, network, training, seed)
 
 
-FAMILIES: dict[str, tuple[Part, ...]] = {
+FAMILY_PARTS: dict[str, tuple[Part, ...]] = {
     "cbmt": (Part(OUTCOMES, aligned=True),),
     "joint": (Part(OUTCOMES),),
     "single_task": tuple(Part((driver,)) for driver in DRIVERS),

@@ -13,10 +13,10 @@ import optuna
 import torch
 from torch import Tensor
 
-from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
+from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.curve import Curve, curve
-from cbmt_core.models.neural.family import FAMILIES, Part
+from cbmt_core.models.neural.family import FAMILY_PARTS, Part
 from cbmt_core.models.neural.network import Network
 from cbmt_core.models.neural.profiles import PROFILES, Profile
 from cbmt_core.models.neural.training import TrainingSet, one_thread, start_of, train
@@ -133,7 +133,7 @@ class FittedNeural:
         with one_thread():
             return walk_forward(self.model, self.history, self.scaling, horizon)
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         history = self.history.state()
         networks = self.model.networks
         values: dict[str, Any] = {
@@ -143,10 +143,10 @@ class FittedNeural:
             **self.record.values(),
         }
         weights = {f"network{k}": flat.numpy() for k, (_, flat) in enumerate(networks)}
-        return State(values, {**history.arrays, **weights})
+        return ModelState(values, {**history.arrays, **weights})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         values = state.values
         scaling = Scaling(**values["scaling"])
         networks = tuple(
@@ -155,7 +155,7 @@ class FittedNeural:
         )
         return cls(
             model=Trained(networks),
-            history=History.from_state(State(values["history"], state.arrays)),
+            history=History.from_state(ModelState(values["history"], state.arrays)),
             scaling=scaling,
             record=FitRecord.from_values(values),
         )
@@ -166,7 +166,7 @@ class NeuralForecaster:
     """A search on the validation weeks for each network of a family, then the networks trained on everything."""
 
     family: str
-    """A name in `FAMILIES`."""
+    """A name in `FAMILY_PARTS`."""
     profile: str = "quick"
     """A name in `PROFILES`."""
     storage: str | Path | None = None
@@ -188,7 +188,7 @@ class NeuralForecaster:
             raise CannotFit(
                 self.family, panel.firm, f"it has {panel.n_weeks} weeks; at least {MIN_WEEKS} are needed"
             )
-        parts, profile = FAMILIES[self.family], PROFILES[self.profile]
+        parts, profile = FAMILY_PARTS[self.family], PROFILES[self.profile]
         if panel.n_weeks < MIN_SEARCH_WEEKS:
             return FitRecord(
                 {**parts[0].default(), "steps": profile.steps},
@@ -211,7 +211,7 @@ class NeuralForecaster:
         profile = PROFILES[self.profile]
         networks: list[tuple[Network, Tensor]] = []
         moved: dict[str, float] = {}
-        for part in FAMILIES[self.family]:
+        for part in FAMILY_PARTS[self.family]:
             choice = chosen.parameters.get(part.driver or self.family, chosen.parameters)
             network, flat = train_part(part, choice, profile, panel, seed, choice["steps"])[0]
             networks.append((network, flat))
@@ -222,7 +222,7 @@ class NeuralForecaster:
         )
 
     def _search(self, part: Part, panel: FirmPanel, seed: int) -> Found:
-        parts, profile = FAMILIES[self.family], PROFILES[self.profile]
+        parts, profile = FAMILY_PARTS[self.family], PROFILES[self.profile]
 
         def objective(choice: Choice, report: Report) -> tuple[float, dict[str, Any]]:
             trial = validate(part, choice, profile, panel, seed, report)

@@ -8,11 +8,11 @@ from datetime import date
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
+from cbmt_core.arrays import Floats
 from cbmt_core.models.plus.regressors import regressors
 from cbmt_core.models.plus.series import WeeklySeries
 
@@ -29,7 +29,6 @@ __all__ = [
     "learn_common",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 COMPONENTS = ("trend", "calendar", "walk", "brief")
 """A path is the sum of a straight line; waves of the year and holidays; a random walk; and brief deviations (AR(1))."""

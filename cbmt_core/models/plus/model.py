@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.models.cohort_glm import CohortGlm, FittedCohortGlm
-from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
+from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.models.plus.paths import FittedPaths, fit_paths
 from cbmt_core.models.plus.priors import PathPriors
 from cbmt_core.models.plus.series import GROUPS, HALF, MIN_WEEKS, WeeklySeries, half_an_order, series_of
@@ -19,7 +19,6 @@ from cbmt_core.uncertainty import DriverUncertainty
 
 __all__ = ["CbmtPlus", "FittedPlus"]
 
-Floats = npt.NDArray[np.float64]
 
 NAME = "cbmt_plus"
 TEACHING_WEEKS = 39
@@ -74,7 +73,7 @@ class FittedPlus:
         unborn = np.divide(repeats[N:].sum(axis=0), sales, out=np.zeros(H), where=sales > 0)
         return np.asarray(TOPLINE * np.clip(ratio, -REACH, REACH) / (1.0 + unborn))
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         glm = self.glm.state()
         values: dict[str, Any] = {
             "glm": glm.values,
@@ -84,15 +83,15 @@ class FittedPlus:
             **self.record.values(),
         }
         arrays = {f"glm/{key}": array for key, array in glm.arrays.items()}
-        return State(values, {"size": self.size, **arrays})
+        return ModelState(values, {"size": self.size, **arrays})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         values, arrays = state.values, state.arrays
         glm = {key.removeprefix("glm/"): array for key, array in arrays.items() if key.startswith("glm/")}
         return cls(
             size=arrays["size"],
-            glm=FittedCohortGlm.from_state(State(values["glm"], glm)),
+            glm=FittedCohortGlm.from_state(ModelState(values["glm"], glm)),
             drivers=FittedPaths.from_values(values["drivers"]),
             sales=FittedPaths.from_values(values["sales"]),
             half_order=values["half_order"],

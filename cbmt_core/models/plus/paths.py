@@ -12,9 +12,9 @@ from datetime import date
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from cbmt_core.arrays import Floats
 from cbmt_core.models.neural.training import one_thread
 from cbmt_core.models.plus.likelihood import COMPONENTS, Weeks, batches, covariance, fit_own
 from cbmt_core.models.plus.prior import PathPrior
@@ -23,7 +23,6 @@ from cbmt_core.uncertainty import DriverUncertainty
 
 __all__ = ["FittedPaths", "fit_paths"]
 
-Floats = npt.NDArray[np.float64]
 
 FITTING_EVALUATIONS = 40
 """Of the posterior of a firm's scale and co-movement, at most."""

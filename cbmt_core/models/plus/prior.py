@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.errors import BadFirmData
 from cbmt_core.models.neural.training import one_thread
 from cbmt_core.models.plus.likelihood import COMPONENTS, Hyperparameters, batches, learn_common
@@ -19,7 +19,6 @@ from cbmt_core.models.plus.series import GROUPS, WeeklySeries
 
 __all__ = ["PathPrior"]
 
-Floats = npt.NDArray[np.float64]
 
 DEFAULT_SD: dict[str, dict[str, tuple[float, ...]]] = {
     "drivers": {

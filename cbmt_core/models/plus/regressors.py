@@ -6,14 +6,13 @@ from datetime import date
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.regression import season_waves
 
 __all__ = ["WAVES", "regressor_names", "regressors"]
 
-Floats = npt.NDArray[np.float64]
 
 WAVES = 4
 """Sine and cosine pairs of the year."""

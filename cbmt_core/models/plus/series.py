@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 from scipy.stats import poisson
 
+from cbmt_core.arrays import Floats
 from cbmt_core.models.cohort_glm import CohortGlm, FittedCohortGlm
 from cbmt_core.models.contract import CannotFit
 from cbmt_core.panel import FirmPanel
@@ -27,7 +27,6 @@ __all__ = [
     "weekly_series",
 ]
 
-Floats = npt.NDArray[np.float64]
 
 GROUPS: Mapping[str, tuple[str, ...]] = {"drivers": ("acquisition", "repeat", "aov"), "sales": ("sales",)}
 """Series that are forecast together. Repeat orders and order values are relative to what the cohorts let expect."""

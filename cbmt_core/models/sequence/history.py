@@ -9,12 +9,12 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from cbmt_core.models.contract import State
+from cbmt_core.arrays import Floats
+from cbmt_core.models.contract import ModelState
 from cbmt_core.panel import FirmPanel
 
 __all__ = ["History"]
 
-Floats = npt.NDArray[np.float64]
 
 _ARRAYS = ("size", "birth", "A", "S", "R", "V", "no_orders")
 
@@ -79,16 +79,16 @@ class History:
             no_orders=self.no_orders[:, last].copy(),
         )
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         values: dict[str, Any] = {
             "first_week": self.first_week.isoformat(),
             "n_weeks": self.n_weeks,
             "country": self.country,
             "washout": self.washout,
         }
-        return State(values, {name: getattr(self, name) for name in _ARRAYS})
+        return ModelState(values, {name: getattr(self, name) for name in _ARRAYS})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         values: dict[str, Any] = {**state.values, **{name: state.arrays[name] for name in _ARRAYS}}
         return cls(**{**values, "first_week": date.fromisoformat(values["first_week"])})

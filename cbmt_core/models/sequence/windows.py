@@ -9,6 +9,7 @@ from datetime import timedelta
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats32
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.sequence.history import History
 from cbmt_core.models.sequence.scaling import OUTCOMES, Scaling
@@ -27,7 +28,6 @@ __all__ = [
     "hide_cohorts",
 ]
 
-Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 LOOKBACK = 20
@@ -47,14 +47,14 @@ N_MONTHS = 13
 class Windows:
     """A batch of B samples (cohort, target week): the 20 weeks before the target week, scaled.
 
-    Floats and ids are kept apart: trees take ids as columns, networks embed them.
+    Floats32 and ids are kept apart: trees take ids as columns, networks embed them.
     """
 
-    outcomes: Floats
+    outcomes: Floats32
     """[B, 20, 4] A, R, V, S; zero before the panel and, for R and V, before birth."""
-    flags: Floats
+    flags: Floats32
     """[B, 20, 2] `FLAGS`."""
-    covariates: Floats
+    covariates: Floats32
     """[B, 21, C] known ahead, hence with the target week as the last: `COHORT_COVARIATES`,
     `WEEK_COVARIATES`, holidays."""
     week_of_year: Ints
@@ -72,7 +72,7 @@ class Windows:
         return len(self.row)
 
     @property
-    def is_birth(self) -> Floats:
+    def is_birth(self) -> Floats32:
         """[B] 1 where the target week is the cohort's birth week."""
         return self.covariates[:, -1, COHORT_COVARIATES.index("birth")]
 
@@ -82,7 +82,7 @@ class Samples:
     """Windows with what came next."""
 
     windows: Windows
-    targets: Floats
+    targets: Floats32
     """[B, 4] scaled; V of a week without orders is the last known value."""
     known: npt.NDArray[np.bool_]
     """[B, 4] False where the target carries no loss: V of a week without orders."""
@@ -116,13 +116,13 @@ class Sequences:
     """[M]"""
     cohort: Ints
     """[M] ids"""
-    by_week: Floats
+    by_week: Floats32
     """[W, 3] A, S, before_panel"""
-    by_cohort: Floats
+    by_cohort: Floats32
     """[M, W, 3] R, V, no_orders"""
-    week_covariates: Floats
+    week_covariates: Floats32
     """[W, C1]"""
-    cohort_covariates: Floats
+    cohort_covariates: Floats32
     """[M, W, C2]"""
     week_of_year: Ints
     """[W]"""
@@ -224,7 +224,7 @@ class Sequences:
         known[:, OUTCOMES.index("V")] = by_cohort[:, 2] == 0
         return Samples(self.windows(row, week), targets, known)
 
-    def write(self, week: int, A: float, S: float, R: Floats, V: Floats) -> None:
+    def write(self, week: int, A: float, S: float, R: Floats32, V: Floats32) -> None:
         """Append one week's scaled outcomes; R and V are those of the first len(R) cohorts."""
         column = week - self.start
         self.by_week[column, :2] = A, S

@@ -11,20 +11,19 @@ import numpy.typing as npt
 import optuna
 import xgboost
 
+from cbmt_core.arrays import Floats32
 from cbmt_core.models.trees.data import Choice, TrainingSet
 
 __all__ = ["Boosted", "Boosting"]
-
-Floats = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
     booster: xgboost.Booster
-    base: Floats
+    base: Floats32
     """[4] where boosting starts: the mean of the known targets."""
 
-    def predict(self, X: Floats) -> Floats:
+    def predict(self, X: Floats32) -> Floats32:
         return self.base + self.booster.inplace_predict(X)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:

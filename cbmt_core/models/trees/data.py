@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import optuna
 
+from cbmt_core.arrays import Floats32
 from cbmt_core.models.sequence import History, Scaling, Sequences, Windows, hide_cohorts
 from cbmt_core.models.sequence.windows import FLAGS
 from cbmt_core.panel import FirmPanel
 
 __all__ = ["Choice", "Ensemble", "Learner", "TrainingSet", "features"]
 
-Floats = npt.NDArray[np.float32]
 Choice = Mapping[str, Any]
 """One setting of a learner's hyperparameters, JSON-ready."""
 
@@ -24,7 +24,7 @@ HIDDEN_SHARE = 0.1
 """Share of training windows that carry the id of new cohorts."""
 
 
-def features(windows: Windows) -> Floats:
+def features(windows: Windows) -> Floats32:
     """[B, F] the window as plain columns: lags of the four outcomes and of the no-orders flag, the
     covariates of the target week, and the ids.
 
@@ -46,8 +46,8 @@ def features(windows: Windows) -> Floats:
 class TrainingSet:
     """Every cohort-week of a panel as a row."""
 
-    X: Floats
-    targets: Floats
+    X: Floats32
+    targets: Floats32
     """[B, 4] scaled A, R, V, S."""
     known: npt.NDArray[np.bool_]
     """[B, 4] False where a target carries no loss."""
@@ -72,7 +72,7 @@ class TrainingSet:
 class Ensemble(Protocol):
     """Grown trees."""
 
-    def predict(self, X: Floats) -> Floats:
+    def predict(self, X: Floats32) -> Floats32:
         """[B, 4] scaled forecasts."""
         ...
 

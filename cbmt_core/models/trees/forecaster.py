@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import optuna
 
-from cbmt_core.models.contract import CannotFit, FitRecord, PrimitiveForecast, State
+from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.models.sequence import (
     LOOKBACK,
     History,
@@ -59,7 +59,7 @@ class FittedTrees:
     def forecast(self, horizon: int) -> PrimitiveForecast:
         return walk_forward(_OnWindows(self.ensemble), self.history, self.scaling, horizon)
 
-    def state(self) -> State:
+    def state(self) -> ModelState:
         history = self.history.state()
         values: dict[str, Any] = {
             "learner": self.learner,
@@ -68,16 +68,16 @@ class FittedTrees:
             **self.record.values(),
         }
         trees = {f"trees.{name}": array for name, array in self.ensemble.arrays().items()}
-        return State(values, {**history.arrays, **trees})
+        return ModelState(values, {**history.arrays, **trees})
 
     @classmethod
-    def from_state(cls, state: State) -> Self:
+    def from_state(cls, state: ModelState) -> Self:
         values = state.values
         trees = {k.removeprefix("trees."): v for k, v in state.arrays.items() if k.startswith("trees.")}
         return cls(
             learner=values["learner"],
             ensemble=LEARNERS[values["learner"]].restore(trees),
-            history=History.from_state(State(values["history"], state.arrays)),
+            history=History.from_state(ModelState(values["history"], state.arrays)),
             scaling=Scaling(**values["scaling"]),
             record=FitRecord.from_values(values),
         )

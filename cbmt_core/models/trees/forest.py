@@ -11,12 +11,12 @@ import numpy.typing as npt
 import optuna
 from sklearn.ensemble import RandomForestRegressor
 
+from cbmt_core.arrays import Floats32
 from cbmt_core.models.sequence import OUTCOMES
 from cbmt_core.models.trees.data import Choice, TrainingSet
 
 __all__ = ["Forest", "RandomForest"]
 
-Floats = npt.NDArray[np.float32]
 
 _ARRAYS = ("root", "feature", "threshold", "child", "value", "depth")
 _V = OUTCOMES.index("V")
@@ -56,7 +56,7 @@ class Forest:
             depth=np.array([tree.max_depth for tree in trees], np.int32),
         )
 
-    def predict(self, X: Floats) -> Floats:
+    def predict(self, X: Floats32) -> Floats32:
         node = np.broadcast_to(self.root, (len(X), len(self.root))).ravel()
         row = np.repeat(np.arange(len(X)) * X.shape[1], len(self.root))
         flat, child = X.ravel(), self.child.ravel()
@@ -71,7 +71,7 @@ class Forest:
 
 
 def _node_values(
-    model: RandomForestRegressor, data: TrainingSet, spread: Floats
+    model: RandomForestRegressor, data: TrainingSet, spread: Floats32
 ) -> list[npt.NDArray[np.float64]]:
     """[nodes, 4] of each tree: the means of its draws, but of V over the known targets only.
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.design import StudyDesign
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["CASES", "WEEKS", "firm_with"]
 
-Floats = npt.NDArray[np.float64]
 
 DESIGN = StudyDesign()
 WEEKS = len(DESIGN.calibration)
