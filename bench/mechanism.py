@@ -41,7 +41,7 @@ from cbmt_core.compose import compose
 from cbmt_core.metrics import FULL, score
 from cbmt_core.models.contract import PrimitiveForecast
 from cbmt_core.models.neural import NeuralForecaster, training
-from cbmt_core.models.neural.family import FAMILIES
+from cbmt_core.models.neural.family import FAMILY_PARTS
 from cbmt_core.models.neural.forecaster import Trained, train_part, validate
 from cbmt_core.models.neural.loss import Objective
 from cbmt_core.models.neural.network import Network
@@ -87,7 +87,7 @@ def judge(panel: FirmPanel, seen: FirmPanel, drivers: PrimitiveForecast) -> dict
 
 def control(panel: FirmPanel, choice: dict[str, Any], networks: int = 1) -> dict[str, Any]:
     """`cbmt` with that setting: early stopping, final training, errors of the holdout, how far the backbone moved."""
-    (part,), profile = FAMILIES[REFERENCE], PROFILES[PROFILE]
+    (part,), profile = FAMILY_PARTS[REFERENCE], PROFILES[PROFILE]
     seen = panel.until(panel.design.origin)
     stopped = validate(part, choice, profile, seen, 1)
     trained = train_part(part, choice, profile, seen, 1, stopped.steps, networks)
@@ -108,7 +108,7 @@ def control(panel: FirmPanel, choice: dict[str, Any], networks: int = 1) -> dict
 
 def gradients(seen: FirmPanel, choice: dict[str, Any], network: Network, flat: Tensor) -> dict[str, float]:
     """The length of each weighted loss's gradient in the backbone."""
-    (part,), scaling = FAMILIES[REFERENCE], Scaling.of(seen)
+    (part,), scaling = FAMILY_PARTS[REFERENCE], Scaling.of(seen)
     data = TrainingSet.of(seen, scaling, part.outcomes)
     run = part.run(choice, PROFILES[PROFILE], data, 1)
     rows = torch.randint(len(data), (1, WINDOWS), generator=torch.Generator().manual_seed(1))
@@ -162,7 +162,7 @@ def do_firm(k: int, folder: Path, families: bool) -> None:
             keep("severed", control(panel, choice))
     if "three" not in done:
         keep("three", control(panel, choice, networks=3))
-    for family in [name for name in FAMILIES if families and name not in done]:
+    for family in [name for name in FAMILY_PARTS if families and name not in done]:
         fitted = NeuralForecaster(family, PROFILE).fit(seen, seed=1)
         moved = float(np.mean(list(fitted.record.parameters["backbone_moved"].values())))
         keep(family, {**judge(panel, seen, fitted.forecast(panel.n_weeks - seen.n_weeks)), "moved": moved})
@@ -181,7 +181,7 @@ def tell(folder: Path) -> None:
         ]
         lines.append(
             [
-                f"`{name}`" if name in FAMILIES else name,
+                f"`{name}`" if name in FAMILY_PARTS else name,
                 f"{errors['total_sales'].mean():.2f} ({errors['total_sales'].median():.2f})",
                 *(f"{errors[outcome].mean():.2f}" for outcome in JUDGED[1:]),
                 *(wins if name != REFERENCE else ["", ""]),
