@@ -19,6 +19,8 @@ __all__ = ["SHIPPED", "BandFactors", "history_scale", "learn_factors"]
 CALIBRATED, SHRUNK, BORROWED = "calibrated", "shrunk", "borrowed"
 FULL_FIRMS, LEAST_FIRMS = 40, 10
 """Firms from which on factors are their own; below the second number the shipped ones serve alone."""
+FULL_QUARTERS = 12
+"""Observed quarters from which on factors are their own: the errors of many firms in one year are still one year."""
 SETTLED_WEEKS, LEAST_WEEKS = 91, 52
 """Weeks of history from which on a model's own distribution knows how much one year differs from the next; weeks below
 which nothing more is added."""
@@ -73,8 +75,8 @@ def learn_factors(errors: pd.DataFrame) -> dict[str, BandFactors]:
     """The factors of each firm, learned from the other firms' errors, and adapted to its own misses.
 
     The factors minimise the mean CRPS of the errors that backtests made: the lasting ones that of mean errors over
-    half a year and more, the weekly ones that of single weeks. With fewer than `FULL_FIRMS` firms they are shrunk, in
-    logs, towards the shipped ones.
+    half a year and more, the weekly ones that of single weeks. With fewer than `FULL_FIRMS` firms or `FULL_QUARTERS`
+    observed quarters they are shrunk, in logs, towards the shipped ones.
 
     Args:
         errors: of one model, as `realised_errors` gives them.
@@ -83,7 +85,7 @@ def learn_factors(errors: pd.DataFrame) -> dict[str, BandFactors]:
     if not firms:
         return {}
     found = _learned(errors, firms) if len(firms) >= LEAST_FIRMS else {}
-    trust = min(1.0, len(firms) / FULL_FIRMS)
+    trust = min(1.0, len(firms) / FULL_FIRMS) * min(1.0, errors["quarter"].nunique() / FULL_QUARTERS)
     own = _adapted(errors, found, trust)
     return {firm: replace(_shrunk(found.get(firm), trust, len(firms)), own=own[firm]) for firm in firms}
 

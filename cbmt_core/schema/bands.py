@@ -35,7 +35,7 @@ BAND_TABLES = (
             Column(
                 "source",
                 "VARCHAR",
-                "calibrated: learned from the other firms; shrunk: partly (fewer than 40 firms); borrowed: shipped, "
+                "calibrated: learned from the other firms; shrunk: partly (fewer than 40 firms or three years of backtests); borrowed: shipped, "
                 "not calibrated on these data (fewer than 10)",
             ),
             Column("firms", "BIGINT", "other firms they were learned from"),

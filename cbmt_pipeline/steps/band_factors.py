@@ -56,7 +56,7 @@ def make(work: Work) -> Made:
 
 STEP = Step(
     name="band_factors",
-    version="2",
+    version="3",
     make=make,
     description="How far bands reach: factors and error paths learned from backtests that were observed by the origin.",
     group="live",

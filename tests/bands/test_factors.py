@@ -11,13 +11,13 @@ LASTING, WEEKLY, COUNT = 0.1, 0.08, 0.0004
 H = 52
 
 
-def errors_of(firms, lasting=1.5, weekly=0.8, seed=1, history=104, scale_of=None):
+def errors_of(firms, lasting=1.5, weekly=0.8, seed=1, history=104, scale_of=None, backtests=9):
     """Errors with a lasting part that stays the whole year and a new weekly part each week."""
     rng = np.random.default_rng(seed)
     frames = []
     for f in range(firms):
         times = (scale_of or {}).get(f, 1.0)
-        for backtest in range(4):
+        for backtest in range(backtests):
             rows = {"firm": f"firm {f:03d}", "origin": pd.Timestamp("2018-01-07") + pd.Timedelta(weeks=13 * backtest),
                     "horizon": np.arange(1, H + 1), "history": history,
                     "quarter": backtest + np.arange(H) // 13}  # fmt: skip
@@ -72,6 +72,17 @@ def test_few_firms_lean_on_the_shipped_factors():
     full = learn_factors(errors_of(60, 3.0))["firm 000"]
     assert (SHIPPED.lasting < half.lasting).all()
     assert (half.lasting < full.lasting).all()
+
+
+def test_one_year_of_errors_leans_on_the_shipped_factors_however_many_firms():
+    year, three = (learn_factors(errors_of(60, 3.0, backtests=k))["firm 000"] for k in (1, 9))
+    assert (year.source, three.source) == ("shrunk", "calibrated")
+    learned = learn_factors(errors_of(60, 3.0, backtests=1).assign(quarter=lambda x: x["horizon"] % 12))[
+        "firm 000"
+    ]
+    # Four of twelve quarters: a third of the way, in logs.
+    expected = np.exp(np.log(learned.lasting) / 3 + 2 * np.log(SHIPPED.lasting) / 3)
+    np.testing.assert_allclose(year.lasting, expected)
 
 
 def test_the_order_of_firms_changes_nothing():
