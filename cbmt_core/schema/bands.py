@@ -35,7 +35,8 @@ BAND_TABLES = (
             Column(
                 "source",
                 "VARCHAR",
-                "calibrated: learned from the other firms; shrunk: partly (fewer than 40 firms or three years of backtests); borrowed: shipped, "
+                "calibrated: learned from the other firms; shrunk: partly (fewer than 40 firms or "
+                "three years of backtests); borrowed: shipped, "
                 "not calibrated on these data (fewer than 10)",
             ),
             Column("firms", "BIGINT", "other firms they were learned from"),
