@@ -63,10 +63,18 @@ def export(
 def _check(con: duckdb.DuckDBPyConnection, tables: Sequence[Table], project: Project) -> None:
     """The published file must hold what this version publishes."""
     found = con.execute(
-        "SELECT CASE schema WHEN 'main' THEN name ELSE schema || '.' || name END "
+        "SELECT CASE schema WHEN 'main' THEN name ELSE schema || '.' || name END, column_names "
         "FROM (SHOW ALL TABLES) WHERE database = 'published'"
     ).fetchall()
-    if missing := sorted({table.relation for table in tables} - {name for (name,) in found}):
+    has = {name: set(columns) for name, columns in found}
+    missing = [table.relation for table in tables if table.relation not in has]
+    missing += [
+        f"{table.relation}.{column}"
+        for table in tables
+        for column in table.column_names
+        if column not in has.get(table.relation, table.column_names)
+    ]
+    if missing:
         raise CbmtError(
             f"{project.warehouse} has no {', '.join(missing[:3])}: it was published by another version; "
             "run `cbmt run` first"

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from demo_project import FIRM
 
+from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.schema import VIEWS
 from cbmt_pipeline.cli import main
@@ -54,6 +55,17 @@ def without_project(demo: Project) -> object:
 def counts(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
     names = [name for (name,) in con.execute(RELATIONS).fetchall()]
     return {name: con.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0] for name in names}
+
+
+def test_a_file_of_another_version_is_refused_with_what_it_lacks(demo: Project, tmp_path: Path) -> None:
+    older = Project(tmp_path)
+    older.warehouse.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(demo.warehouse, older.warehouse)
+    with duckdb.connect(str(older.warehouse)) as con:
+        con.execute("ALTER TABLE forecast_band RENAME COLUMN median TO middle")
+    with pytest.raises(CbmtError, match=r"has no forecast_band\.median: .* another version; run `cbmt run`"):
+        export(older, the_plan(), tmp_path / "out.duckdb")
+    assert not (tmp_path / "out.duckdb").exists()
 
 
 def test_the_file_holds_every_relation_with_the_same_rows(demo: Project, moved: dict[str, Path]) -> None:
