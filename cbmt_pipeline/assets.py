@@ -1,6 +1,7 @@
 """Dagster assets, made from the plan: each step becomes one asset (or, for the data tables, five)."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -149,7 +150,8 @@ def _by_firm(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefin
             if rejected := [outcome.rejected for outcome in outcomes if outcome.rejected]:
                 raise BadFirmData(unit.name, "; ".join(rejected))
 
-        for_each_firm(context, make)
+        with closing(found):
+            for_each_firm(context, make)
         if _others_follow(context):
             # A step of the same run that needs this one is skipped unless there is an output. An output tells
             # nothing of single firms: what was recorded of them is recorded again, so that it is the newest.
@@ -169,33 +171,44 @@ def _outcomes_of(
     config: dg.Config,
     settings: dict[str, Any],
     firms: list[Unit],
-) -> Iterator[list[Outcome] | Exception]:
-    """What comes of each firm in turn, made when it is asked for: its outcomes, or the error that stopped it."""
-    while firms:
-        count = step.together(project, firms) if step.together else 1
-        group, firms = firms[:count], firms[count:]
+) -> Generator[list[Outcome] | Exception, None, None]:
+    """What comes of each firm in turn, made when it is asked for: its outcomes, or the error that stopped it.
+
+    To be closed: the tasks of firms that are prepared together are held until then.
+    """
+
+    def tasks_of(unit: Unit) -> list[Task] | Exception:
         try:
-            tasks = {unit: _tasks(project, plan, step, settings, [unit]) for unit in group}
-            if not step.prepare:
-                yield [
-                    _carry_out(context, project, plan, task, config, unit.slug)
-                    for unit in group
-                    for task in tasks[unit]
-                ]
-                continue
+            return _tasks(project, plan, step, settings, [unit])
         except EXPECTED as error:
-            yield error
+            return error
+
+    def alone(unit: Unit) -> list[Outcome] | Exception:
+        tasks = tasks_of(unit)
+        if isinstance(tasks, Exception):
+            return tasks
+        try:
+            return [_carry_out(context, project, plan, task, config, unit.slug) for task in tasks]
+        except EXPECTED as error:
+            return error
+
+    while firms:
+        if step.together is None:
+            yield alone(firms.pop(0))
             continue
-        together = [task for unit in group for task in tasks[unit]]
-        outcomes = (
-            carry_out_together(project, plan, together, _options(step, config), log=context.log.info)
-            if together
-            else iter(())
-        )
-        for unit in group:
-            told = [next(outcomes) for _ in tasks[unit]]
-            errors = [one for one in told if isinstance(one, Exception)]
-            yield errors[0] if errors else [one for one in told if isinstance(one, Outcome)]
+        count = step.together(project, firms)
+        group, firms = firms[:count], firms[count:]
+        found = {unit: tasks_of(unit) for unit in group}
+        tasks = [task for own in found.values() if not isinstance(own, Exception) for task in own]
+        options = _options(step, config)
+        with closing(carry_out_together(project, plan, tasks, options, log=context.log.info)) as outcomes:
+            for own in found.values():
+                if isinstance(own, Exception):
+                    yield own
+                    continue
+                told = [next(outcomes) for _ in own]
+                errors = [one for one in told if isinstance(one, Exception)]
+                yield errors[0] if errors else [one for one in told if isinstance(one, Outcome)]
 
 
 def _others_follow(context: dg.AssetExecutionContext) -> bool:

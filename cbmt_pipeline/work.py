@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -236,11 +236,14 @@ def carry_out_together(
     options: Options | None = None,
     *,
     log: Callable[[str], None] = lambda text: None,
-) -> Iterator[Outcome | Exception]:
+) -> Generator[Outcome | Exception, None, None]:
     """Do tasks of a step that prepares firms together. Each is committed, and told, before the next one.
 
-    What goes wrong for one firm comes in place of its outcome.
+    What goes wrong for one firm comes in place of its outcome. Whoever stops asking closes the iterator: until then
+    no other process can make the same.
     """
+    if not tasks:
+        return
     options = options or Options()
     step = tasks[0].step
     assert step.prepare is not None
