@@ -184,10 +184,7 @@ class NeuralForecaster:
         Each part of the family has a search of its own. With several, the settings stand under the names
         of their drivers, and the validation error is the mean of theirs.
         """
-        if panel.n_weeks < MIN_WEEKS:
-            raise CannotFit(
-                self.family, panel.firm, f"it has {panel.n_weeks} weeks; at least {MIN_WEEKS} are needed"
-            )
+        self._check(panel)
         parts, profile = FAMILY_PARTS[self.family], PROFILES[self.profile]
         if panel.n_weeks < MIN_SEARCH_WEEKS:
             return FitRecord(
@@ -208,6 +205,7 @@ class NeuralForecaster:
     def train(self, panel: FirmPanel, chosen: FitRecord, seed: int) -> FittedNeural:
         """Networks with the chosen settings, trained on the whole panel. The record tells how far each backbone moved
         from where it started, as a share of its norm there."""
+        self._check(panel)
         profile = PROFILES[self.profile]
         networks: list[tuple[Network, Tensor]] = []
         moved: dict[str, float] = {}
@@ -220,6 +218,18 @@ class NeuralForecaster:
         return FittedNeural(
             Trained(tuple(networks)), History.of(panel).tail(LOOKBACK), Scaling.of(panel), record
         )
+
+    def _check(self, panel: FirmPanel) -> None:
+        if panel.n_weeks < MIN_WEEKS:
+            raise CannotFit(
+                self.family, panel.firm, f"it has {panel.n_weeks} weeks; at least {MIN_WEEKS} are needed"
+            )
+        if not panel.orders[:, -LOOKBACK:].any():
+            raise CannotFit(
+                self.family,
+                panel.firm,
+                f"it has no orders in the last {LOOKBACK} weeks, which a forecast starts from",
+            )
 
     def _search(self, part: Part, panel: FirmPanel, seed: int) -> Found:
         parts, profile = FAMILY_PARTS[self.family], PROFILES[self.profile]
