@@ -138,15 +138,12 @@ def _by_firm(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefin
             if isinstance(outcomes, Exception):
                 raise outcomes
             state = State(opened, plan)
-            if not outcomes:
-                _record_nothing(context, state, step, unit, tags_of(unit, state))
+            tags = tags_of(unit, state)
             if outcomes:
-                outcome = outcomes[-1]
-                if step.promises:
-                    judged = verdict_on_forecasts(state, step, unit)
-                    outcome = replace(outcome, verdicts=(judged,))
-                recorded.append((outcome, unit, tags_of(unit, state)))
+                recorded.append((_judged(outcomes[-1], state, step, unit), unit, tags))
                 _record(context, step, *recorded[-1])
+            else:
+                _record_nothing(context, state, step, unit, tags)
             if rejected := [outcome.rejected for outcome in outcomes if outcome.rejected]:
                 raise BadFirmData(unit.name, "; ".join(rejected))
 
@@ -161,6 +158,11 @@ def _by_firm(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefin
                 _record(context, step, *one)
 
     return made
+
+
+def _judged(outcome: Outcome, state: State, step: Step, unit: Unit) -> Outcome:
+    """The outcome, with a verdict on the forecasts if the step promises one."""
+    return replace(outcome, verdicts=(verdict_on_forecasts(state, step, unit),)) if step.promises else outcome
 
 
 def _outcomes_of(
@@ -206,9 +208,9 @@ def _outcomes_of(
                 if isinstance(own, Exception):
                     yield own
                     continue
-                told = [next(outcomes) for _ in own]
-                errors = [one for one in told if isinstance(one, Exception)]
-                yield errors[0] if errors else [one for one in told if isinstance(one, Outcome)]
+                results = [next(outcomes) for _ in own]
+                errors = [one for one in results if isinstance(one, Exception)]
+                yield errors[0] if errors else [one for one in results if isinstance(one, Outcome)]
 
 
 def _others_follow(context: dg.AssetExecutionContext) -> bool:

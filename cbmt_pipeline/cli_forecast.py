@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -12,6 +15,9 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.names import UnknownFirm
 from cbmt_pipeline.progress import console
 from cbmt_pipeline.project import Project
+
+if TYPE_CHECKING:
+    import duckdb
 
 __all__ = ["forecast"]
 
@@ -30,6 +36,26 @@ QUARTERS = """
     FROM ahead AS a LEFT JOIN before AS b USING (quarter) ORDER BY quarter"""
 
 
+@dataclass(frozen=True)
+class Published:
+    """What the published file holds of a firm's live forecast."""
+
+    firm: str
+    currency: str
+    model: str
+    origin: date
+    why: str
+    """Why this model was chosen."""
+    quarters: list[Any]
+    """Rows of QUARTERS."""
+    sources: list[Any]
+    """The bridge's sources of the change in sales."""
+    ranges: list[Any]
+    """Low and high end of the year's sales at 80 %, and where the range comes from."""
+    notes: list[Any]
+    """What the model says about its fit."""
+
+
 @click.command()
 @click.argument("firm")
 @click.pass_obj
@@ -43,68 +69,80 @@ def forecast(project: Project, firm: str) -> None:
     if not project.warehouse.exists():
         raise CbmtError(f"nothing was published in {project.data} yet; run `cbmt run` first")
     with duckdb.connect(str(project.warehouse), read_only=True) as con:
-        known = con.execute("SELECT firm, slug, currency FROM firm ORDER BY firm").fetchall()
-        found = [row for row in known if firm in row[:2]]
-        if not found:
-            raise UnknownFirm(firm, [row[0] for row in known])
-        name, _, currency = found[0]
-        rows = con.execute(QUARTERS, {"firm": name}).fetchall()
-        if not rows:
-            reasons = con.execute(
-                "SELECT model, reason FROM model_fit WHERE firm = ? AND purpose = 'live' AND NOT succeeded",
-                [name],
-            ).fetchall()
-            why = "; ".join(f"{model}: {reason}" for model, reason in reasons) or "run `cbmt run`"
-            raise CbmtError(f"{name} has no live forecast: {why}")
-        ((model, origin, why),) = con.execute(
-            "SELECT model, origin, why FROM forecast_choice WHERE firm = ? AND purpose = 'live' "
-            "ORDER BY origin DESC LIMIT 1",
-            [name],
-        ).fetchall()
-        sources = con.execute(
-            "SELECT baseline_sales, sales_change, order_volume, spend_per_order, net_replenishment, reason "
-            "FROM bridge WHERE firm = ? AND model = ? AND origin = ? AND purpose = 'live'",
-            [name, model, origin],
-        ).fetchall()
-        ranges = con.execute(
-            "SELECT low, high, source FROM forecast_band WHERE firm = ? AND model = ? AND origin = ? "
-            "AND purpose = 'live' AND outcome = 'sales' AND period = 'year' AND level = 80",
-            [name, model, origin],
-        ).fetchall()
-        notes = con.execute(
-            "SELECT diagnosis FROM model_fit WHERE firm = ? AND model = ? AND origin = ? AND purpose = 'live' "
-            "AND diagnosis <> ''",
-            [name, model, origin],
-        ).fetchall()
-    console.print(f"{name}: the 52 weeks after {origin}, by {model} ({why})", markup=False)
-    table = Table("from", "to", f"sales, {currency}", "last year", "change", "orders", "last year", "new customers",
-                  "last year", box=None, pad_edge=False)  # fmt: skip
-    for column in table.columns[2:]:
-        column.justify = "right"
-    total = [0.0] * 6
-    whole = all(row[8] == 13 for row in rows)
-    for first, last, *numbers, weeks in rows:
-        numbers = [float(value) if value is not None and (k % 2 == 0 or weeks == 13) else None
-                   for k, value in enumerate(numbers)]  # fmt: skip
-        total = [a + (b or 0.0) for a, b in zip(total, numbers, strict=True)]
-        table.add_row(str(first), str(last), *_cells(numbers))
-    if not whole:
-        total = [value if k % 2 == 0 else None for k, value in enumerate(total)]  # type: ignore[misc]
-    table.add_row("year", "", *_cells(total), style="bold")
-    Console(width=max(console.width, WIDTH), highlight=False).print(table)
-    for low, high, source in ranges:
+        found = _published(con, firm)
+    console.print(
+        f"{found.firm}: the 52 weeks after {found.origin}, by {found.model} ({found.why})", markup=False
+    )
+    Console(width=max(console.width, WIDTH), highlight=False).print(_table(found))
+    for low, high, source in found.ranges:
         borrowed = "; the range is borrowed, not calibrated on your data" if source == "borrowed" else ""
         console.print(f"four years in five end between {low:,.0f} and {high:,.0f}{borrowed}")
-    if sources and sources[0][5] is None:
-        base, change, volume, spend, new, _ = sources[0]
+    if found.sources and found.sources[0][5] is None:
+        base, change, volume, spend, new, _ = found.sources[0]
         console.print(
             f"change {change:+,.0f} ({100 * change / base:+.1f} %): repeat orders of the existing base {volume:+,.0f}, "
             f"spend per order {spend:+,.0f}, net customer-base replenishment {new:+,.0f}"
         )
-    elif sources:
-        console.print(f"its sources cannot be told apart: {sources[0][5]}", markup=False)
-    for (note,) in notes:
+    elif found.sources:
+        console.print(f"its sources cannot be told apart: {found.sources[0][5]}", markup=False)
+    for (note,) in found.notes:
         console.print(f"note: {note}", markup=False)
+
+
+def _published(con: duckdb.DuckDBPyConnection, firm: str) -> Published:
+    """Read a firm's live forecast, by its name or partition key."""
+    known = con.execute("SELECT firm, slug, currency FROM firm ORDER BY firm").fetchall()
+    found = [row for row in known if firm in row[:2]]
+    if not found:
+        raise UnknownFirm(firm, [row[0] for row in known])
+    name, _, currency = found[0]
+    quarters = con.execute(QUARTERS, {"firm": name}).fetchall()
+    if not quarters:
+        reasons = con.execute(
+            "SELECT model, reason FROM model_fit WHERE firm = ? AND purpose = 'live' AND NOT succeeded",
+            [name],
+        ).fetchall()
+        why = "; ".join(f"{model}: {reason}" for model, reason in reasons) or "run `cbmt run`"
+        raise CbmtError(f"{name} has no live forecast: {why}")
+    ((model, origin, why),) = con.execute(
+        "SELECT model, origin, why FROM forecast_choice WHERE firm = ? AND purpose = 'live' "
+        "ORDER BY origin DESC LIMIT 1",
+        [name],
+    ).fetchall()
+    sources = con.execute(
+        "SELECT baseline_sales, sales_change, order_volume, spend_per_order, net_replenishment, reason "
+        "FROM bridge WHERE firm = ? AND model = ? AND origin = ? AND purpose = 'live'",
+        [name, model, origin],
+    ).fetchall()
+    ranges = con.execute(
+        "SELECT low, high, source FROM forecast_band WHERE firm = ? AND model = ? AND origin = ? "
+        "AND purpose = 'live' AND outcome = 'sales' AND period = 'year' AND level = 80",
+        [name, model, origin],
+    ).fetchall()
+    notes = con.execute(
+        "SELECT diagnosis FROM model_fit WHERE firm = ? AND model = ? AND origin = ? AND purpose = 'live' "
+        "AND diagnosis <> ''",
+        [name, model, origin],
+    ).fetchall()
+    return Published(name, currency, model, origin, why, quarters, sources, ranges, notes)
+
+
+def _table(found: Published) -> Table:
+    """Quarters and their sum; the last year only where all its weeks are there."""
+    table = Table("from", "to", f"sales, {found.currency}", "last year", "change", "orders", "last year",
+                  "new customers", "last year", box=None, pad_edge=False)  # fmt: skip
+    for column in table.columns[2:]:
+        column.justify = "right"
+    total = [0.0] * 6
+    for first, last, *numbers, weeks in found.quarters:
+        numbers = [float(value) if value is not None and (k % 2 == 0 or weeks == 13) else None
+                   for k, value in enumerate(numbers)]  # fmt: skip
+        total = [a + (b or 0.0) for a, b in zip(total, numbers, strict=True)]
+        table.add_row(str(first), str(last), *_cells(numbers))
+    complete = all(row[8] == 13 for row in found.quarters)
+    year = [value if complete or k % 2 == 0 else None for k, value in enumerate(total)]
+    table.add_row("year", "", *_cells(year), style="bold")
+    return table
 
 
 def _cells(numbers: Sequence[float | None]) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -86,17 +86,8 @@ SQL = re.compile(
     r"\b(SELECT|FROM|WHERE|INSERT INTO|COPY|ATTACH|DETACH|CREATE|DELETE|UPDATE|COMMENT ON|CASE WHEN|CAST|TRY_CAST|"
     r"coalesce|regexp_\w+|read_csv|read_parquet|BETWEEN|IS NULL|DATE|AND|NOT IN|IN)\b"
 )
-QUOTED_BY = {
-    "literal",
-    "path_literal",
-    "identifier",
-    "parquet",
-    "parquet_below",
-    "int",
-    "float",
-    "len",
-    "digest_of",
-}
+PASSES_ON = {"join", "map", "str", "replace", "format", "sorted", "list", "tuple", "strip", "lower", "upper"}
+"""Functions whose result holds their arguments unquoted."""
 FROM_OUTSIDE = {
     "name", "firm", "segment", "industry", "currency", "timezone", "path", "table", "slug", "delimiter", "sheet",
     "decimal_separator", "time_format", "encoding", "reason", "root", "warehouse", "storage", "webhook", "parent",
@@ -208,25 +199,9 @@ def _assigned(function: ast.AST) -> dict[str, list[ast.expr]]:
 
 def _unquoted(node: ast.AST, assigned: dict[str, list[ast.expr]], above: frozenset[str]) -> Iterator[str]:
     """What an expression takes from outside without quoting it."""
-    if isinstance(node, ast.Call):
-        called = ast.unparse(node.func).rpartition(".")[2]
-        if called in QUOTED_BY:
-            return
-        if called not in (
-            "join",
-            "map",
-            "str",
-            "replace",
-            "format",
-            "sorted",
-            "list",
-            "tuple",
-            "strip",
-            "lower",
-            "upper",
-        ):
-            # A function that makes SQL: its own f-strings are looked at where it stands.
-            return
+    if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] not in PASSES_ON:
+        # It quotes, or it makes SQL itself: then its own f-strings are looked at where it stands.
+        return
     if isinstance(node, ast.Attribute):
         if node.attr in FROM_OUTSIDE and ast.unparse(node.value).rpartition(".")[2] not in OURS:
             yield ast.unparse(node)
@@ -238,19 +213,19 @@ def _unquoted(node: ast.AST, assigned: dict[str, list[ast.expr]], above: frozens
         elif node.id in NAMES_FROM_OUTSIDE and node.id not in assigned:
             yield node.id
         return
+    for part in _parts(node):
+        yield from _unquoted(part, assigned, above)
+
+
+def _parts(node: ast.AST) -> Iterable[ast.AST]:
+    """The parts of an expression that its value is made of: not conditions."""
     if isinstance(node, ast.IfExp):
-        yield from _unquoted(node.body, assigned, above)
-        yield from _unquoted(node.orelse, assigned, above)
-        return
+        return [node.body, node.orelse]
     if isinstance(node, ast.Compare | ast.BoolOp):
-        return
+        return []
     if isinstance(node, ast.GeneratorExp | ast.ListComp | ast.SetComp):
-        yield from _unquoted(node.elt, assigned, above)
-        for part in node.generators:
-            yield from _unquoted(part.iter, assigned, above)
-        return
-    for child in ast.iter_child_nodes(node):
-        yield from _unquoted(child, assigned, above)
+        return [node.elt, *(part.iter for part in node.generators)]
+    return ast.iter_child_nodes(node)
 
 
 # -- dependencies ---------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from datetime import date
 from typing import Any
 
@@ -201,18 +201,25 @@ def _reason(row: dict[Hashable, Any], windows: BridgeWindows) -> str | None:
         if held != len(window):
             return f"{0 if np.isnan(held) else held:.0f} of the {len(window)} weeks of the {name} are there"
     for side, name in (("0", "baseline"), ("1", "target")):
-        orders, sales = number(f"repeat_orders_{side}"), number(f"repeat_sales_{side}")
-        if not (np.isfinite(orders) and np.isfinite(sales)):
-            return f"repeat orders or sales of the {name} are not known for every cohort"
-        if orders != 0 and number(f"repeat_orders_{side}_kept") <= NEAR_ZERO:
-            return f"repeat orders of the {name} cancel out"
-        if orders <= 0:
-            return f"no repeat orders of the existing base in the {name}"
-        if not np.isfinite(number(f"repeat_spend_{side}")):
-            return f"spend per repeat order of the {name} is not finite"
+        if reason := _endpoint_reason(number, side, name):
+            return reason
     if not number("baseline_sales") > 0:
         return "baseline sales are not positive"
     off = number("discrepancy")
     if not off <= tolerance(np.asarray(number("baseline_sales") + abs(number("target_sales")))):
         return f"its tables disagree by {off:.3g}: make them again"
+    return None
+
+
+def _endpoint_reason(number: Callable[[str], float], side: str, name: str) -> str | None:
+    """Why the repeat orders of the baseline (side 0) or the target (side 1) cannot be used, or None."""
+    orders, sales = number(f"repeat_orders_{side}"), number(f"repeat_sales_{side}")
+    if not (np.isfinite(orders) and np.isfinite(sales)):
+        return f"repeat orders or sales of the {name} are not known for every cohort"
+    if orders != 0 and number(f"repeat_orders_{side}_kept") <= NEAR_ZERO:
+        return f"repeat orders of the {name} cancel out"
+    if orders <= 0:
+        return f"no repeat orders of the existing base in the {name}"
+    if not np.isfinite(number(f"repeat_spend_{side}")):
+        return f"spend per repeat order of the {name} is not finite"
     return None

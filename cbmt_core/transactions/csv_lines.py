@@ -122,9 +122,7 @@ def records(lines: Iterator[str], delimiter: str, width: int) -> Iterator[Record
                 first = False
                 yield Record(fields)
                 continue
-            if count < 2 and not "".join(fields).strip() and width > 1:
-                continue
-            if not count:
+            if _is_blank(fields, width):
                 continue
             wrong = "" if count == width else "missing columns" if count < width else "too many columns"
         first = False
@@ -136,6 +134,10 @@ def records(lines: Iterator[str], delimiter: str, width: int) -> Iterator[Record
         yield Record([taken[0]], wrong)
         feed.again.extendleft(reversed(taken[1:]))
         reader = csv.reader(feed, delimiter=delimiter, strict=True)
+
+
+def _is_blank(fields: list[str], width: int) -> bool:
+    return not fields or (len(fields) < 2 and not fields[0].strip() and width > 1)
 
 
 def _unusable(lines: list[str]) -> str:

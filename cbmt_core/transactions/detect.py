@@ -202,17 +202,31 @@ def _header(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _columns(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any], name: str) -> None:
+    """Find which column holds what, by title first and then by content; then statuses, grain and currency."""
+    _columns_by_title(found, table, stated)
+    _columns_by_content(found, table)
+    named = ", ".join(f"{ours} = {theirs!r}" for ours, theirs in found.columns.items())
+    found.notes.append(f"columns: {named or 'none recognised'}")
+    if "firm" not in found.columns and not stated.get("firm"):
+        found.settings["firm"] = name
+        found.notes.append(f"no column names a firm: all rows are of {name!r} (--firm)")
+    _statuses(found, table, stated)
+    _grain(found, table, stated)
+    if "currency" in found.columns:
+        _currency(found, table[found.columns["currency"]])
+
+
+def _columns_by_title(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:
+    """Assign the columns whose titles are synonyms of our names and whose cells fit."""
     taken = set(found.columns.values())
     by_name: defaultdict[str, list[str]] = defaultdict(list)
     for column in table:
         by_name[plain_name(column)].append(column)
 
     def pick(ours: str) -> str | None:
-        for synonym in SYNONYMS[ours]:
-            for column in by_name.get(synonym, []):
-                if column not in taken and _fits(ours, table[column]):
-                    return column
-        return None
+        columns = (column for synonym in SYNONYMS[ours] for column in by_name.get(synonym, []))
+        fitting = (column for column in columns if column not in taken and _fits(ours, table[column]))
+        return next(fitting, None)
 
     for ours in SYNONYMS:
         if ours in found.columns or (ours == "firm" and stated.get("firm")):
@@ -225,6 +239,11 @@ def _columns(found: Detected, table: dict[str, list[str]], stated: Mapping[str, 
         if title:
             found.columns[ours] = title
             taken.add(title)
+
+
+def _columns_by_content(found: Detected, table: dict[str, list[str]]) -> None:
+    """Assign, for each name still without a column, the one column whose cells can be what it means."""
+    taken = set(found.columns.values())
     for ours in HINTS:
         if ours not in found.columns and (title := _by_content(ours, table, taken)):
             found.columns[ours] = title
@@ -232,22 +251,16 @@ def _columns(found: Detected, table: dict[str, list[str]], stated: Mapping[str, 
             found.notes.append(
                 f"{ours} is taken to be {title!r}, by its content (--column {ours}=... states another)"
             )
-    named = ", ".join(f"{ours} = {theirs!r}" for ours, theirs in found.columns.items())
-    found.notes.append(f"columns: {named or 'none recognised'}")
-    if "firm" not in found.columns and not stated.get("firm"):
-        found.settings["firm"] = name
-        found.notes.append(f"no column names a firm: all rows are of {name!r} (--firm)")
-    _statuses(found, table, stated)
-    _grain(found, table, stated)
-    if "currency" in found.columns:
-        codes = Counter(cell.strip().upper() for cell in table[found.columns["currency"]] if cell.strip())
-        if len(codes) == 1:
-            found.currency = next(iter(codes))
-        elif codes:
-            shares = ", ".join(f"{code} {count:,}" for code, count in codes.most_common(5))
-            found.notes.append(
-                f"rows are in several currencies ({shares}); only those of the source's are used"
-            )
+
+
+def _currency(found: Detected, cells: Sequence[str]) -> None:
+    """The currency of all rows, or a note that there are several."""
+    codes = Counter(cell.strip().upper() for cell in cells if cell.strip())
+    if len(codes) == 1:
+        found.currency = next(iter(codes))
+    elif codes:
+        shares = ", ".join(f"{code} {count:,}" for code, count in codes.most_common(5))
+        found.notes.append(f"rows are in several currencies ({shares}); only those of the source's are used")
 
 
 def _fits(ours: str, cells: Sequence[str]) -> bool:

@@ -105,22 +105,8 @@ def times_look(cells: Sequence[str], *, month_first: bool) -> tuple[list[str], l
         if "%1" not in shape:
             chosen = shape
         else:
-            pairs = firsts[shape[2]]
-            first, second = sum(a > 12 for a, _ in pairs), sum(b > 12 for _, b in pairs)
-            day_first = first > second or (first == second and (shape[2] == "." or not month_first))
-            chosen = shape.replace("%1", "%d" if day_first else "%m").replace(
-                "%2", "%m" if day_first else "%d"
-            )
-            if not first and not second:
-                order = "day" if day_first else "month"
-                notes.append(
-                    f"whether {samples[shape]!r} starts with the day or the month no value tells: the {order}"
-                )
-            elif first and second:
-                notes.append(
-                    f"dates such as {samples[shape]!r} start with the day in some rows and with the month in others: "
-                    f"read as {chosen}"
-                )
+            chosen, doubts = _day_or_month_first(shape, samples[shape], firsts[shape[2]], month_first)
+            notes += doubts
         if chosen not in formats:
             formats.append(chosen)
             if chosen != "iso" or len(shapes) > 1:
@@ -130,6 +116,23 @@ def times_look(cells: Sequence[str], *, month_first: bool) -> tuple[list[str], l
     if len(formats) > 1:
         notes.append(f"times are written in {len(formats)} formats; the first that fits is used")
     return formats, notes
+
+
+def _day_or_month_first(
+    shape: str, sample: str, pairs: list[tuple[int, int]], month_first: bool
+) -> tuple[str, list[str]]:
+    """The format with day and month in the order that the values show, and notes where they do not show it."""
+    first, second = sum(a > 12 for a, _ in pairs), sum(b > 12 for _, b in pairs)
+    day_first = first > second or (first == second and (shape[2] == "." or not month_first))
+    chosen = shape.replace("%1", "%d" if day_first else "%m").replace("%2", "%m" if day_first else "%d")
+    if not first and not second:
+        order = "day" if day_first else "month"
+        return chosen, [f"no value shows whether {sample!r} starts with the day or the month: the {order}"]
+    if first and second:
+        return chosen, [
+            f"dates such as {sample!r} start with the day in some rows and with the month in others: read as {chosen}"
+        ]
+    return chosen, []
 
 
 def amounts_look(cells: Sequence[str]) -> tuple[str, list[str]]:

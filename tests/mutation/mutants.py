@@ -106,8 +106,6 @@ Change = tuple[str, ast.AST, int, int, str]
 
 def _changes(tree: ast.Module, source: str, at) -> Iterator[Change]:
     for node in _code(tree):
-        if isinstance(node, ast.stmt | ast.expr):
-            start, end = at(node.lineno, node.col_offset), at(node.end_lineno, node.end_col_offset)
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARISONS:
             old, new = COMPARISONS[type(node.ops[0])]
             right = node.comparators[0]
@@ -120,12 +118,21 @@ def _changes(tree: ast.Module, source: str, at) -> Iterator[Change]:
             for left, right in zip(node.values, node.values[1:], strict=False):
                 yield from _between(node, "boolean", source, at, left, right, old, new)
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not | ast.Invert):
+            start = at(node.lineno, node.col_offset)
             yield "negation", node, start, start + len("~" if source[start] == "~" else "not "), ""
         elif isinstance(node, ast.IfExp) or (
             isinstance(node, ast.If) and not isinstance(node.test, ast.Compare | ast.UnaryOp | ast.NamedExpr)
         ):
             yield "condition", node.test, *_span(node.test, at), f"not ({ast.unparse(node.test)})"
-        elif isinstance(node, ast.Constant):
+        else:
+            yield from _other_changes(node, source, at)
+
+
+def _other_changes(node: ast.AST, source: str, at) -> Iterator[Change]:
+    """Changes of constants, of statements, and of the order of arguments."""
+    if isinstance(node, ast.stmt | ast.expr):
+        start, end = _span(node, at)
+        if isinstance(node, ast.Constant):
             yield from _constant(node, source, start, end)
         elif isinstance(node, ast.JoinedStr):
             yield from _sql(node, source, start, end)
