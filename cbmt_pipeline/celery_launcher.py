@@ -24,9 +24,9 @@ class WatchfulCeleryRunLauncher(CeleryRunLauncher):
         if task is None:
             # `cbmt run` does its runs itself; they are none of ours.
             return CheckRunHealthResult(WorkerStatus.RUNNING)
-        told = super().check_run_worker_health(run)
-        if told.status != WorkerStatus.RUNNING or self._is_being_done(task):
-            return told
+        health = super().check_run_worker_health(run)
+        if health.status != WorkerStatus.RUNNING or self._is_being_done(task):
+            return health
         # It may have ended between the two questions.
         again = super().check_run_worker_health(run)
         if again.status != WorkerStatus.RUNNING:

@@ -299,8 +299,8 @@ def show(project: Project, name: str) -> None:
     console.print(section_text(values, columns), markup=False, soft_wrap=True)
     for entry in (entry for entry in project.intake.ledger() if entry.source == name):
         reasons = project.intake.bad_rows(entry) if entry.bad_rows else {}
-        told = "".join(f", {reason} {count:,}" for reason, count in reasons.items())
-        console.print(f"  {entry.file}: {entry.rows:,} rows{told}", markup=False)
+        counts = "".join(f", {reason} {count:,}" for reason, count in reasons.items())
+        console.print(f"  {entry.file}: {entry.rows:,} rows{counts}", markup=False)
 
 
 @sources.command()

@@ -70,11 +70,12 @@ def scenario(
     weeks = draws.centre.weeks
     if not wanted.weeks_changed(weeks):
         raise CbmtError(
-            f"the scenario changes no week of the forecast, which runs from {weeks[0]} to {weeks[-1]}: {wanted.told}"
+            f"the scenario changes no week of the forecast, which runs from {weeks[0]} to {weeks[-1]}: "
+            f"{wanted.description}"
         )
     baseline = baseline_of(draws)
     changed, before = outcome_of(baseline, wanted), baseline.outcome
-    console.print(f"{panel.firm}: {wanted.told}", markup=False)
+    console.print(f"{panel.firm}: {wanted.description}", markup=False)
     console.print(
         f"the {len(weeks)} weeks after {panel.origin}, by {model}; {wanted.weeks_changed(weeks)} weeks changed"
     )
@@ -194,13 +195,13 @@ def value(project: Project, firm: str) -> None:
     table = _table("value per customer, acquired in", "customers", *(f"{day} days" for day in days))
     for quarter, rows in ages.groupby("acquired_in"):
         cells = {row["age_days"]: row for row in rows.to_dict("records")}
-        told = [
+        texts = [
             f"{cells[day]['value_per_customer']:,.2f}{'*' if cells[day]['source'] == 'forecast' else ''}"
             if day in cells
             else "-"
             for day in days
         ]
-        table.add_row(f"{quarter:%Y} Q{quarter.quarter}", f"{rows['customers'].iloc[0]:,.0f}", *told)
+        table.add_row(f"{quarter:%Y} Q{quarter.quarter}", f"{rows['customers'].iloc[0]:,.0f}", *texts)
     _print(table)
     console.print("* some of it forecast; cumulative since the first order, not discounted", markup=False)
     if len(cost):
@@ -210,9 +211,9 @@ def value(project: Project, firm: str) -> None:
         for row in cost.to_dict("records"):
             numbers = [row["spend"], row["cac"], row["ltv"], row["ltv_cac"], row["payback_weeks"]]
             digits = (0, 2, 2, 2, 0)
-            told = ["-" if n != n else f"{n:,.{d}f}" for n, d in zip(numbers, digits, strict=True)]
+            texts = ["-" if n != n else f"{n:,.{d}f}" for n, d in zip(numbers, digits, strict=True)]
             quarter = row["acquired_in"]
-            table.add_row(f"{quarter:%Y} Q{quarter.quarter}", f"{row['customers']:,.0f}", *told)
+            table.add_row(f"{quarter:%Y} Q{quarter.quarter}", f"{row['customers']:,.0f}", *texts)
         _print(table)
 
 

@@ -70,9 +70,9 @@ def _set_aside(project: Project, entry: FileReport) -> str:
     found = project.intake.bad_rows(entry) if entry.bad_rows else {}
     parts = []
     for words, reasons in (("set aside", found.keys() & NOT_BAD), ("cannot be used", found.keys() - NOT_BAD)):
-        told = ", ".join(f"{reason} {n:,}" for reason, n in found.items() if reason in reasons)
-        if told:
-            parts.append(f", {sum(found[reason] for reason in reasons):,} {words}: {told}")
+        listed = ", ".join(f"{reason} {n:,}" for reason, n in found.items() if reason in reasons)
+        if listed:
+            parts.append(f", {sum(found[reason] for reason in reasons):,} {words}: {listed}")
     return "".join(parts)
 
 

@@ -42,10 +42,10 @@ def print_summary(project: Project, seconds: float, changed: bool, verbose: bool
             "SELECT count(DISTINCT firm), min(week), max(week) + 6 FROM forecast"
         ).fetchall()[0]
         example = con.execute("SELECT min(firm) FROM forecast").fetchall()[0][0]
-    told = changed or verbose
-    if told and errors:
+    listed = changed or verbose
+    if listed and errors:
         _print_study(errors, forecast_firms, verbose)
-    if told:
+    if listed:
         for model, purpose, count, firm, reason in failed:
             if verbose or purpose == "live":
                 others = f" and {count - 1:,} more (see model_fit)" if count > 1 else ""

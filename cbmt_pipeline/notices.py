@@ -76,10 +76,10 @@ def notice_of(
         if event is None:
             continue
         failed.append(event.step_key or "")
-        told = event.step_failure_data.user_failure_data
-        for slug, why in (told.metadata if told else {}).items():
+        failure = event.step_failure_data.user_failure_data
+        for slug, why in (failure.metadata if failure else {}).items():
             firms[Unit.from_slug(slug).name] = str(why.value)
-        reasons.append(told.description if told and told.description else _innermost(event))
+        reasons.append(failure.description if failure and failure.description else _innermost(event))
     if not failed:
         ended = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
         reasons = [entry.dagster_event.message or "" for entry in ended if entry.dagster_event]

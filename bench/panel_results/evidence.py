@@ -127,20 +127,20 @@ class Evidence:
             ["firm", "model", "outcome", "smape", "mase"],
         )
         rows = [
-            {"reference": reference, "model": model, "outcome": outcome, "metric": metric, **told}
+            {"reference": reference, "model": model, "outcome": outcome, "metric": metric, **found}
             for outcome, part in errors.groupby("outcome")
             for metric in ("smape", "mase")
             for table in [part.pivot_table(index="firm", columns="model", values=metric)]
             for reference in REFERENCES
             for model in table.columns.difference([reference])
-            if reference in table and (told := against(table[reference], table[model]))
+            if reference in table and (found := against(table[reference], table[model]))
         ]
         texts = ["reference", "model", "outcome", "metric"]
         self._keep("paired", pd.DataFrame(rows, columns=[*texts, *PAIRED]), texts)
 
     def _statistics(self) -> None:
-        told = {name: make(*self._pair(sql)) for name, (make, sql) in STATISTICS.items()}
-        frame = pd.DataFrame([{"name": name, **values} for name, values in told.items()])
+        found = {name: make(*self._pair(sql)) for name, (make, sql) in STATISTICS.items()}
+        frame = pd.DataFrame([{"name": name, **values} for name, values in found.items()])
         self._keep("statistic", frame, ["name"])
 
     def _pair(self, sql: str) -> tuple[pd.Series[float], pd.Series[float]]:

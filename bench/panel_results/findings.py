@@ -20,13 +20,13 @@ class Finding:
     paper: str
     rule: Estimate | Count
     sql: str
-    """One row: value, low, high, n (and told) for an estimate; hits, of, n (and told) for a count."""
+    """One row: value, low, high, n (and remark) for an estimate; hits, of, n (and remark) for a count."""
     diagnostic: str = ""
 
 
 BENCHMARKS = ", ".join(f"'{name}'" for name in REPRESENTATIVES if name != "cbmt")
 BRIDGED = "'wg_pnbd_e_pp', 'rf', 'xgb', 'wg_pnbd_fp', 'wg_pnbd_pp', 'wg_pnbd_e_fp'"
-MEANS = "'means ' || d2(mean) || ' and ' || d2(other_mean) AS told"
+MEANS = "'means ' || d2(mean) || ' and ' || d2(other_mean) AS remark"
 
 
 def _change(reference: str, where: str) -> str:
@@ -75,7 +75,7 @@ ACCURACY = (
         "CBMT has the best average rank of the 16 models on every outcome", "tab:avg_rank",
         "5 of 5: ranks 3.50, 2.12, 6.07, 2.15, 3.06", Count(5, 1.0),
         """SELECT count(*) FILTER (own = least) AS hits, CASE WHEN max(models) >= 12 THEN count(own) END AS "of",
-            max(firms) AS n, 'ranks ' || string_agg(d2(own), ', ') || ' among ' || max(models) AS told
+            max(firms) AS n, 'ranks ' || string_agg(d2(own), ', ') || ' among ' || max(models) AS remark
         FROM (SELECT outcome, min(rank) FILTER (model = 'cbmt') AS own, min(rank) AS least, max(firms) AS firms,
             max(models_ranked) AS models
             FROM (UNPIVOT exhibit.average_rank_all ON acquisition, ropc, aov, cohort_sales, total_sales
@@ -93,7 +93,7 @@ ACCURACY = (
         "CBMT errs least of the representative models at every horizon", "fig:hetero_horizon",
         "20 of 20 (outcomes and horizons)", Count(20),
         """SELECT count(*) FILTER (own = least) AS hits, count(own) AS "of", max(n) AS n,
-            'among ' || max(models) || ' models' AS told FROM (SELECT min(mean) FILTER (model = 'cbmt') AS own,
+            'among ' || max(models) || ' models' AS remark FROM (SELECT min(mean) FILTER (model = 'cbmt') AS own,
             min(mean) AS least, max(firms) AS n, count(*) AS models FROM exhibit.horizon GROUP BY outcome, horizon)""",
     ),
     Finding(
@@ -124,7 +124,7 @@ BRIDGE = (
         "CBMT's bridge misses less than the six other models' in nearly every comparison", "tab:source_mae_main",
         "23 of 24", Count(24),
         f"""SELECT count(*) FILTER (difference > 0) AS hits, count(*) AS "of", max(firms) AS n,
-            count(*) FILTER (difference_high < 0) || ' surely the other way' AS told FROM diagnostic.bridge_mae
+            count(*) FILTER (difference_high < 0) || ' surely the other way' AS remark FROM diagnostic.bridge_mae
         WHERE sample = 'primary' AND reference = 'cbmt' AND model IN ({BRIDGED})""",
     ),
     Finding(
@@ -139,7 +139,7 @@ BRIDGE = (
 
 def _test(name: str, claim: str, paper: str, size: float, *, border: float = 0.0, unit: str = "",
           digits: int = 3) -> Finding:  # fmt: skip
-    sql = f"""SELECT estimate AS value, low, high, firms AS n, coalesce('p ' || pv(p), note) AS told
+    sql = f"""SELECT estimate AS value, low, high, firms AS n, coalesce('p ' || pv(p), note) AS remark
         FROM diagnostic.comovement_test WHERE test = '{name}'"""
     rule = Estimate(border=border, below=False, size=size, unit=unit, digits=digits)
     return Finding(claim, "tab:comovement_main_results", paper, rule, sql, "comovement")
@@ -155,14 +155,14 @@ COMOVEMENT = (
         "Shuffled scores do not give the observed association", "tab:comovement_main_results",
         "p = .000 of 1,000 shuffles", Count(1, 1.0),
         """SELECT (p < 0.05 AND estimate > 0)::INTEGER AS hits, count(p) OVER () AS "of", firms AS n,
-            coalesce('log odds ' || d3(estimate) || ', p ' || pv(p), note) AS told
+            coalesce('log odds ' || d3(estimate) || ', p ' || pv(p), note) AS remark
         FROM diagnostic.comovement_test WHERE test = 'placebo'""",
         "comovement",
     ),
     Finding(
         "The share of wins rises from tercile to tercile", "fig:dependence_tercile", "2 of 2 steps", Count(2, 1.0),
         """SELECT (m > l)::INTEGER + (h > m)::INTEGER AS hits, CASE WHEN l + m + h IS NOT NULL THEN 2 END AS "of", n,
-            pct(l) || ', ' || pct(m) || ', ' || pct(h) AS told FROM (SELECT sum(firms) AS n,
+            pct(l) || ', ' || pct(m) || ', ' || pct(h) AS remark FROM (SELECT sum(firms) AS n,
             max(rate) FILTER (tercile = 'low') AS l, max(rate) FILTER (tercile = 'medium') AS m,
             max(rate) FILTER (tercile = 'high') AS h FROM diagnostic.comovement_tercile)""",
         "comovement",
@@ -171,7 +171,7 @@ COMOVEMENT = (
         "Most single measures are positively associated with a win", "Web App. Additional Checks",
         "26 of 34; 10 stand out at q < .10", Count(34, 0.7),
         """SELECT count(*) FILTER (coefficient > 0) AS hits, count(coefficient) AS "of", max(firms) AS n,
-            count(*) FILTER (survives) || ' at q < .10' AS told FROM diagnostic.comovement_column""",
+            count(*) FILTER (survives) || ' at q < .10' AS remark FROM diagnostic.comovement_column""",
         "comovement",
     ),
 )  # fmt: skip
@@ -181,14 +181,14 @@ DIFFICULTY = (
         "What is known at the origin explains differences in CBMT's error of cohort sales", "tab:cv_r2",
         "R² 0.495", Estimate(below=False, size=0.495, digits=3),
         """SELECT value, low, high, n, 'mean of the folds ' || (SELECT d3(r2) FROM diagnostic.difficulty_r2
-            WHERE outcome = 'cohort_sales' AND model = 'cbmt' AND meta_model = 'gbr') AS told
+            WHERE outcome = 'cohort_sales' AND model = 'cbmt' AND meta_model = 'gbr') AS remark
         FROM statistic WHERE name = 'phe_r2'""", "difficulty",
     ),
     Finding(
         "What is known explains some of the errors of most outcomes and models", "tab:cv_r2",
         "R² above 0 in 38 of 40, from -0.009 to 0.627", Count(40, 0.8),
         """SELECT count(*) FILTER (r2 > 0) AS hits, count(r2) AS "of", max(firms) AS n,
-            'from ' || d3(min(r2)) || ' to ' || d3(max(r2)) AS told FROM diagnostic.difficulty_r2""",
+            'from ' || d3(min(r2)) || ' to ' || d3(max(r2)) AS remark FROM diagnostic.difficulty_r2""",
         "difficulty",
     ),
     Finding(
@@ -201,7 +201,7 @@ DIFFICULTY = (
     Finding(
         "CBMT errs least in every band of difficulty", "tab:phe_bands", "3 of 3", Count(3, 1.0),
         """SELECT count(*) FILTER (own = least) AS hits, count(own) AS "of", max(n) AS n,
-            'among ' || max(models) || ' models' AS told FROM (SELECT max(firms) AS n, count(smape) AS models,
+            'among ' || max(models) || ' models' AS remark FROM (SELECT max(firms) AS n, count(smape) AS models,
             min(smape) FILTER (model = 'cbmt') AS own, min(smape) AS least
             FROM diagnostic.difficulty_band GROUP BY band)""",
         "difficulty",
@@ -210,7 +210,7 @@ DIFFICULTY = (
         "CBMT's advantage is smaller on hard firms than on easy ones", "tab:phe_bands",
         "3 of 3 (22.3 to 6.8 %, 27.7 to 12.0 %, 46.0 to 13.1 %)", Count(3, 1.0),
         """SELECT count(*) FILTER (l > h) AS hits, count(l + h) AS "of", max(n) AS n,
-            string_agg(named(model) || ' ' || d1(l) || ' to ' || d1(h) || ' %', ', ' ORDER BY model) AS told FROM
+            string_agg(named(model) || ' ' || d1(l) || ' to ' || d1(h) || ' %', ', ' ORDER BY model) AS remark FROM
             (SELECT model, max(firms) AS n, max(reduction) FILTER (band = 'low') AS l,
             max(reduction) FILTER (band = 'high') AS h
             FROM diagnostic.difficulty_band WHERE model <> 'cbmt' GROUP BY model)""",
@@ -220,7 +220,7 @@ DIFFICULTY = (
         "Total orders and the variation of cohort sales are the two leading features", "fig:top_features_GBR",
         "2 of 2", Count(2, 1.0),
         """SELECT count(*) FILTER (feature IN ('total_orders', 'cohort_sales_cv')) AS hits, count(*) AS "of",
-            max(firms) AS n, 'leading: ' || string_agg(feature, ', ' ORDER BY importance DESC) AS told
+            max(firms) AS n, 'leading: ' || string_agg(feature, ', ' ORDER BY importance DESC) AS remark
         FROM (FROM diagnostic.difficulty_importance WHERE importance IS NOT NULL ORDER BY importance DESC LIMIT 2)""",
         "difficulty",
     ),
@@ -238,7 +238,7 @@ DIFFICULTY = (
         "CBMT wins most often in every cell of scale and volatility", "fig:winrate_tercile_2drivers",
         "9 of 9", Count(9, 1.0),
         """SELECT count(*) FILTER (own = most) AS hits, count(own) AS "of", max(n) AS n,
-            'among ' || max(models) || ' models' AS told FROM (SELECT max(firms) AS n, count(*) AS models,
+            'among ' || max(models) || ' models' AS remark FROM (SELECT max(firms) AS n, count(*) AS models,
             max(win_rate) FILTER (model = 'cbmt') AS own, max(win_rate) AS most FROM diagnostic.difficulty_grid
             WHERE in_cell > 0 GROUP BY scale, volatility)""",
         "difficulty",
@@ -259,7 +259,7 @@ DEPLOYMENT = (
         "No learned rule beats always using CBMT, on average over re-splits", "tab:deployment_resplit",
         "3 of 3 (15.448, 15.444, 15.457 against 15.441)", Count(3, 1.0),
         """SELECT count(*) FILTER (round(smape - fixed, 9) >= 0) AS hits, count(*) AS "of", max(firms) AS n,
-            string_agg(d3(smape), ', ' ORDER BY row) || ' against ' || any_value(d3(fixed)) AS told
+            string_agg(d3(smape), ', ' ORDER BY row) || ' against ' || any_value(d3(fixed)) AS remark
         FROM exhibit.routing_resplits, (SELECT any_value(smape) AS fixed FROM exhibit.routing_resplits
             WHERE policy = 'always_cbmt') WHERE policy IN ('logistic', 'tree', 'boosted')""",
         "routing",

@@ -48,11 +48,11 @@ def correlation(x: pd.Series[float], y: pd.Series[float]) -> dict[str, float]:
     n = len(x)
     if n < MIN_FIRMS or x.nunique() < 2 or y.nunique() < 2:
         return {**NOTHING, "n": n}
-    told = stats.spearmanr(x, y)
-    rho = float(np.clip(told.statistic, -0.999999, 0.999999))
+    result = stats.spearmanr(x, y)
+    rho = float(np.clip(result.statistic, -0.999999, 0.999999))
     half = 1.96 * np.sqrt(1.06 / (n - 3))
     low, high = np.tanh(np.arctanh(rho) + np.array([-half, half]))
-    return {"value": rho, "low": low, "high": high, "p": float(told.pvalue), "n": n}
+    return {"value": rho, "low": low, "high": high, "p": float(result.pvalue), "n": n}
 
 
 def explained(predicted: pd.Series[float], actual: pd.Series[float]) -> dict[str, float]:

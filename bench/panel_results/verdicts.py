@@ -57,16 +57,16 @@ class Estimate:
     def words(self, row: dict[str, object]) -> str:
         value, low, high = (_number(row.get(name)) for name in ("value", "low", "high"))
         if value is None:
-            return f"n = {_whole(row)}: {row.get('told') or 'too few'}"
+            return f"n = {_whole(row)}: {row.get('remark') or 'too few'}"
         said = f"{value:+.{self.digits}f}" if self.border == 0 else f"{value:.{self.digits}f}"
-        told = f" ({row['told']})" if row.get("told") else ""
+        remark = f" ({row['remark']})" if row.get("remark") else ""
         if low is None or high is None:
-            return f"{said}{self.unit}{told}; n = {_whole(row)}"
+            return f"{said}{self.unit}{remark}; n = {_whole(row)}"
         interval = f"[{low:.{self.digits}f}, {high:.{self.digits}f}]"
         size = ""
         if self.size is not None:
             size = f", the paper's size {'inside' if low <= self.size <= high else 'outside'}"
-        return f"{said}{self.unit} {interval}{told}{size}; n = {_whole(row)}"
+        return f"{said}{self.unit} {interval}{remark}{size}; n = {_whole(row)}"
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Count:
 
     def words(self, row: dict[str, object]) -> str:
         if not _number(row.get("of")):
-            return f"nothing to count{': ' + str(row['told']) if row.get('told') else ''}"
-        told = f" ({row['told']})" if row.get("told") else ""
-        return f"{_number(row['hits']):.0f} of {_number(row['of']):.0f}{told}; n = {_whole(row)}"
+            return f"nothing to count{': ' + str(row['remark']) if row.get('remark') else ''}"
+        remark = f" ({row['remark']})" if row.get("remark") else ""
+        return f"{_number(row['hits']):.0f} of {_number(row['of']):.0f}{remark}; n = {_whole(row)}"
 
 
 def _number(value: object) -> float | None:

@@ -120,6 +120,8 @@ def _methods(known: pd.DataFrame, usable: pd.DataFrame, reference: str, compared
     for model in usable.columns:
         lacking = base[~usable.loc[base, model]]
         why = known["reason"].reindex([(firm, model) for firm in lacking]).fillna("the model was not run")
-        told = "; ".join(f"{reason} ({count})" for reason, count in why.value_counts().head(3).items())
-        rows.append((model, reference, len(base), len(base) - len(lacking), model in compared, told or None))
+        reasons = "; ".join(f"{reason} ({count})" for reason, count in why.value_counts().head(3).items())
+        rows.append(
+            (model, reference, len(base), len(base) - len(lacking), model in compared, reasons or None)
+        )
     return pd.DataFrame(rows, columns=_METHODS)

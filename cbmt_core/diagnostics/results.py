@@ -79,8 +79,8 @@ def difficulty_tables(
             "difficulty", 0, FIRMS_NEEDED, False, "no firm has a forecast of observed weeks yet"
         )
     model = reference_of(errors["model"])
-    told = explain(data.features, errors, model=model, models=(model, *COMPARED), repeats=repeats)
-    frames = {name: getattr(told, part) for name, part in _DIFFICULTY.items()}
+    explained = explain(data.features, errors, model=model, models=(model, *COMPARED), repeats=repeats)
+    frames = {name: getattr(explained, part) for name, part in _DIFFICULTY.items()}
     for name in ("predicted_error", "difficulty_importance", "difficulty_dependence"):
         frames[name] = frames[name].assign(model=model)
     firms = int(data.smape(TARGET_OUTCOME, model).notna().sum())

@@ -259,8 +259,10 @@ def _fit(
     mean = np.exp(features @ fit.tenure + weeks @ fit.calendar + fit.shock + fit.level[:, None])
     # The recent ratio of actual to fitted, shrunken by how well so many orders can tell it.
     information = exposure * mean if design.counts else exposure
-    told, seen = (x[:, recent].sum(axis=1) for x in (exposure * mean, information))
-    ratio = np.log(np.divide(y[:, recent].sum(axis=1), told, out=np.ones_like(told), where=told > 0) + 1e-3)
+    expected, seen = (x[:, recent].sum(axis=1) for x in (exposure * mean, information))
+    ratio = np.log(
+        np.divide(y[:, recent].sum(axis=1), expected, out=np.ones_like(expected), where=expected > 0) + 1e-3
+    )
     noise = fit.dispersion / np.maximum(seen, 1e-9)
     reach = 3.0 * design.anchor_sd
     anchor = np.clip(ratio, -reach, reach) * design.anchor_sd**2 / (design.anchor_sd**2 + noise + 1e-12)

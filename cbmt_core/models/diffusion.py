@@ -288,8 +288,8 @@ def fit_diffusion(curve: Curve, acquired: Floats, month: Ints | None) -> Diffusi
 def month_effects(actual: Floats, expected: Floats, month: Ints) -> Floats:
     """[12] log effects: the Poisson estimate of month dummies given what is expected without them."""
     prior = MONTH_PRIOR_WEEKS * float(expected.mean()) + 1e-9
-    told, seen = np.bincount(month, actual, 12), np.bincount(month, expected, 12)
-    effect = np.log((told + prior) / (seen + prior))
+    observed, seen = np.bincount(month, actual, 12), np.bincount(month, expected, 12)
+    effect = np.log((observed + prior) / (seen + prior))
     return np.asarray(effect - np.average(effect, weights=seen + 1e-9))
 
 

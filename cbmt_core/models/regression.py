@@ -109,8 +109,8 @@ class ShockDesign:
     def expected(self, shock: Floats, horizon: int) -> Floats:
         """[T + horizon] the slow part, given the shocks of the first T weeks."""
         T = len(shock)
-        told = np.linalg.solve(self.correlation(T), shock)
-        return np.asarray(self._slow(np.arange(T + horizon), np.arange(T)) @ told)
+        alpha = np.linalg.solve(self.correlation(T), shock)
+        return np.asarray(self._slow(np.arange(T + horizon), np.arange(T)) @ alpha)
 
     def _slow(self, a: Ints, b: Ints) -> Floats:
         return np.asarray(self.slow_share * np.exp(-np.abs(a[:, None] - b) / self.memory))
@@ -207,10 +207,10 @@ def fit_log_linear(
         # Variances by moments; the inverse diagonal stands in for the uncertainty of each effect.
         unsure = np.diag(precision) / np.diag(M)[K + Q :]
         shock_var = float(np.clip((shock @ precision @ shock + unsure.sum()) / T, 1e-4, 1.0))
-        told = (gamma**2 + 1.0 / np.diag(M)[K : K + Q]) / calendar_sd**2
+        second_moment = (gamma**2 + 1.0 / np.diag(M)[K : K + Q]) / calendar_sd**2
         for group in (1, 2):
             if (mine := calendar_group == group).any():
-                scale[mine] = np.sqrt(np.clip(np.mean(told[mine]), *SCALE_RANGE))
+                scale[mine] = np.sqrt(np.clip(np.mean(second_moment[mine]), *SCALE_RANGE))
         if not wide.all():
             level_var = float(np.clip(np.mean((level**2 + 1.0 / D)[~wide]), 1e-4, 0.5))
         pearson = np.sum(residual**2 / relative) / max(int(seen.sum()) - K - N, 1)

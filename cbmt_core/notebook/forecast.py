@@ -74,7 +74,7 @@ class Forecast:
         before = self.panel.S[-SEASON:][:weeks]
         if self.panel.n_weeks >= SEASON and weeks <= SEASON and before.sum() > 0:
             text += f" ({100 * (sales / before.sum() - 1):+.1f} % on the same weeks a year before)"
-        text += "".join(f"; scenario: {one.told}" for one in self.scenarios)
+        text += "".join(f"; scenario: {one.description}" for one in self.scenarios)
         return text + (f"; {self.note}" if self.note else "")
 
     def to_frame(self, by: str = "week") -> pd.DataFrame:

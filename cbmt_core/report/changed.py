@@ -23,13 +23,13 @@ NOT_SHOWN = ("snapshot",)
 """Tables that change with every publication and stand on no firm's page."""
 
 
-def page_digests(con: duckdb.DuckDBPyConnection, told: Stories) -> dict[str, str]:
+def page_digests(con: duckdb.DuckDBPyConnection, stories: Stories) -> dict[str, str]:
     """Firm -> digest of its rows in every published table, of what is said of all firms, and of the report's code.
 
     The two tables that are views of the lake count by what pages show of them: `report_layer` and `report_track`.
     """
     rows: dict[str, list[object]] = {}
-    shared: list[object] = [_code(), told.weeks, told.newest]
+    shared: list[object] = [_code(), stories.weeks, stories.newest]
     for database, schema, table, by_firm in con.execute("""
         SELECT database_name, schema_name, table_name, bool_or(column_name = 'firm') FROM duckdb_columns()
         JOIN duckdb_tables() USING (database_name, schema_name, table_name)

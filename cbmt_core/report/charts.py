@@ -124,7 +124,7 @@ def week_labels(weeks: Sequence[date], origin: int | None) -> list[str]:
 
 def time_lines(
     title: str, weeks: Sequence[date], observed: Floats, forecast: Floats, origin: int | None,
-    told: Callable[[float], str], prefix: str = "", digits: int | None = None,
+    label: Callable[[float], str], prefix: str = "", digits: int | None = None,
 ) -> Markup:  # fmt: skip
     """One driver: observed weeks with their running mean, and the forecast."""
     canvas = Canvas(
@@ -133,7 +133,7 @@ def time_lines(
     both = np.concatenate([observed, forecast])
     top = float(np.nanmax(both)) if np.isfinite(both).any() else 1.0
     x, y = canvas.x(0, len(weeks) - 1), canvas.y(0, 1.1 * top if top > 0 else 1)
-    canvas.y_axis(y, told, ticks(0, 1.1 * top, 4))
+    canvas.y_axis(y, label, ticks(0, 1.1 * top, 4))
     at = [x(t) for t in range(len(weeks))]
     smooth = _running_mean(observed, 13)
     canvas.path(at, [y(v) for v in observed], CENSORED, 1)
@@ -237,7 +237,7 @@ def waterfall(
         begin = level if source in steps else 0.0
         level = begin + amount
         ends = (whiskers or {}).get(source)
-        told, more = money.short(amount, plus=True), points(bridge.points(amount))
+        amount_text, more = money.short(amount, plus=True), points(bridge.points(amount))
         colour = BLUE if amount >= 0 else ORANGE
         high_y, low_y = y(max(begin, level)), y(min(begin, level))
         plain = name.replace("- ", "").replace("-\n", "").replace("\n", " ")
@@ -248,7 +248,7 @@ def waterfall(
         )
         canvas.add("rect", x=centre - wide / 2, y=high_y, width=wide, height=max(1.0, low_y - high_y), fill=colour,
                    opacity=None if source in steps else "0.75", class_="mark",
-                   data_tip=f"{plain}\n{told}\t{more}{span}\n{DEFINITIONS[source]}")  # fmt: skip
+                   data_tip=f"{plain}\n{amount_text}\t{more}{span}\n{DEFINITIONS[source]}")  # fmt: skip
         top = high_y
         if ends:
             at = centre + wide / 2 - 7
@@ -259,7 +259,7 @@ def waterfall(
             top = min(top, *edges)
         if k < 3:
             canvas.line(centre + wide / 2, y(level), centre + slot - wide / 2, y(level), "link")
-        canvas.text(centre, top - 19, told, "middle", "label")
+        canvas.text(centre, top - 19, amount_text, "middle", "label")
         canvas.text(centre, top - 4, more, "middle", "label light")
         for row, part in enumerate(name.split("\n")):
             canvas.text(centre, bottom + 15 + 15 * row, part, "middle")
@@ -293,7 +293,7 @@ def _bridge_text(bridge: Bridge, money: Money) -> str:
 
 def heat_map(
     title: str, rows: Sequence[str], columns: Sequence[str], values: Floats, tips: Sequence[Sequence[str]],
-    told: Callable[[float], str], part: Sequence[int] = (),
+    label: Callable[[float], str], part: Sequence[int] = (),
 ) -> Markup:  # fmt: skip
     """Numbers on a shaded grid; NaN cells stay empty.
 
@@ -320,7 +320,7 @@ def heat_map(
             canvas.add("rect", x=left + c * wide, y=float(top + r * tall), width=wide - 1.5, height=tall - 1.5,
                        fill=ramp[round(100 * share)], class_="mark part" if c in part else "mark",
                        data_tip=tips[r][c])  # fmt: skip
-            canvas.text(left + (c + 0.5) * wide - 1, top + (r + 0.5) * tall + 3, told(amount), "middle",
+            canvas.text(left + (c + 0.5) * wide - 1, top + (r + 0.5) * tall + 3, label(amount), "middle",
                         "cell light" if share > 0.5 and c not in part else "cell")  # fmt: skip
     canvas.table = (
         ["acquired in", *(f"{name} (part)" if c in part else name for c, name in enumerate(columns))],

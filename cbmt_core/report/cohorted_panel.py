@@ -47,10 +47,10 @@ def cohorted_panel(con: duckdb.DuckDBPyConnection, firm: str, money: Money) -> l
     }
     weeks = sorted(cells["week"].unique())
     tables = []
-    for column, (name, told) in written.items():
+    for column, (name, label) in written.items():
         grid = cells.pivot_table(index="cohort", columns="week", values=column, dropna=False)
         rows = [
-            (_day(cohort), ["" if pd.isna(cell) else told(cell) for cell in grid.loc[cohort].reindex(weeks)])
+            (_day(cohort), ["" if pd.isna(cell) else label(cell) for cell in grid.loc[cohort].reindex(weeks)])
             for cohort in grid.index
         ]
         tables.append(PanelTable(name, [_day(week) for week in weeks], rows))

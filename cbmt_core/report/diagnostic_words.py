@@ -93,8 +93,8 @@ def _comovement(rows: pd.DataFrame) -> str:
 
 
 def _equals(p: float) -> str:
-    told = p_value(p)
-    return told if told.startswith("<") else f"= {told}"
+    text = p_value(p)
+    return text if text.startswith("<") else f"= {text}"
 
 
 def _difficulty(rows: pd.DataFrame) -> str:
@@ -106,13 +106,13 @@ def _difficulty(rows: pd.DataFrame) -> str:
     if low is None or high is None:
         return ""
     name = str(own["label"].iloc[0])
-    told = (
+    claim = (
         "Difficulty can be told beforehand"
         if low < own["smape"].get("medium", low) < high
         else "Difficulty could not be told beforehand"
     )
     return (
-        f"{told}: {name}'s error of cohort sales is {percent(low)} among the third of firms that "
+        f"{claim}: {name}'s error of cohort sales is {percent(low)} among the third of firms that "
         f"looked easiest at the origin and {percent(high)} among those that looked hardest."
     )
 

@@ -62,15 +62,15 @@ def gather_layers(con: duckdb.DuckDBPyConnection, live: Iterable[Story]) -> None
     The cohorts' forecasts lie outside the file, a file a firm; asking for them firm by firm would open all of
     them every time.
     """
-    told = pd.DataFrame([(s.firm, s.model, s.origin) for s in live], columns=["firm", "model", "origin"])
-    if told.empty:
+    chosen = pd.DataFrame([(s.firm, s.model, s.origin) for s in live], columns=["firm", "model", "origin"])
+    if chosen.empty:
         # A file without forecasts has no relation of the cohorts' forecasts either.
         con.execute(
             "CREATE OR REPLACE TEMP TABLE report_layer "
             "(firm VARCHAR, acquired_in DATE, censored BOOLEAN, new BOOLEAN, week DATE, sales DOUBLE)"
         )
         return
-    con.register("report_story", told)
+    con.register("report_story", chosen)
     con.execute("""
         CREATE OR REPLACE TEMP TABLE report_layer AS
         SELECT f.firm, CAST(date_trunc('quarter', f.cohort) AS DATE) AS acquired_in, f.cohort < w.first AS censored,

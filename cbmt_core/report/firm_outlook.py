@@ -49,7 +49,7 @@ class Opening:
 
 
 def opening(
-    data: FirmData, told: Stories, story: Story | None, failed: list[tuple[str, str]], money: Money,
+    data: FirmData, stories: Stories, story: Story | None, failed: list[tuple[str, str]], money: Money,
     planning: Planning, hard: str = "",
 ) -> Opening:  # fmt: skip
     """What the page says first.
@@ -63,8 +63,8 @@ def opening(
     watch = data.watch.sentences()
     if story is None:
         title = "There is no forecast of the year ahead yet"
-        return Opening(title, f"{missing(told.weeks, failed)} Its cohorts are shown as observed.", watch)
-    late = told.outdated(story)
+        return Opening(title, f"{missing(stories.weeks, failed)} Its cohorts are shown as observed.", watch)
+    late = stories.outdated(story)
     ahead = words.weeks_to(story.weeks, story.origin + story.weeks * WEEK)
     when = f"in {ahead}" if late else f"over the next {words.plural(story.weeks, 'week')}"
     seen = day(week_end(story.origin))
@@ -72,8 +72,8 @@ def opening(
         ahead if story.last_sales is None else f"{ahead} against {words.weeks_to(SEASON, story.origin)}"
     )
     lead += f" Forecast by {story.label}, made with data up to {seen}."
-    if late and told.newest is not None:
-        lead += f" Forecasts of other firms have data up to {day(week_end(told.newest))}."
+    if late and stories.newest is not None:
+        lead += f" Forecasts of other firms have data up to {day(week_end(stories.newest))}."
     title = words.headline(story.last_sales, story.sales, money, when)
     year = planning.bands.year()
     span = plan_words.range_sentence(year, story.last_sales, money, planning.bands.borrowed)

@@ -37,7 +37,7 @@ OUTCOME_NAMES = {
 
 
 def firm_context(
-    con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], told: Stories, *, alone: bool = False
+    con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], stories: Stories, *, alone: bool = False
 ) -> dict[str, Any]:
     """What the template of a firm's page is filled with.
 
@@ -46,7 +46,7 @@ def firm_context(
         alone: whether it is the only firm, and its page the whole report.
     """
     name = firm["firm"]
-    live, study = told.live.get(name), told.study.get(name)
+    live, study = stories.live.get(name), stories.study.get(name)
     data, test = read_firm(con, name, live), read_study(con, name, study)
     model = live.model if live else study.model if study else None
     track = read_track(con, name, model)
@@ -61,7 +61,7 @@ def firm_context(
         "firm": firm,
         "state_note": firm_note(con, name),
         "facts": [*_facts(firm, money), *difficulty],
-        "story": opening(data, told, live, failed.get("live", []), money, planning, hard),
+        "story": opening(data, stories, live, failed.get("live", []), money, planning, hard),
         "model": model_words(live, track, test),
         "held": plan_words.held_so_far(*held_weeks(con, name, model), LEVEL),
         "quarters": quarters(data, live, money, planning),
@@ -126,9 +126,9 @@ def _difficulty(con: duckdb.DuckDBPyConnection, firm: str) -> tuple[list[tuple[s
     rows = con.execute(
         "SELECT phe, band FROM diagnostic.predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
     ).fetchall()
-    told = [("Predicted error of cohort sales", f"{percent(phe, digits=0)}, {band}") for phe, band in rows]
+    facts = [("Predicted error of cohort sales", f"{percent(phe, digits=0)}, {band}") for phe, band in rows]
     hard = any(str(band).lower() in ("high", "hard") for _, band in rows)
-    return told, "this firm is among the harder ones to forecast" if hard else ""
+    return facts, "this firm is among the harder ones to forecast" if hard else ""
 
 
 def _layers(data: FirmData, money: Money) -> Markup:
@@ -150,10 +150,10 @@ def _drivers(data: FirmData, money: Money) -> list[tuple[str, str, Markup]]:
             unit,
             charts.time_lines(
                 name, data.weeks, data.observed[column].to_numpy(dtype=float),
-                data.forecast[column].to_numpy(dtype=float), data.origin, told, prefix, places,
+                data.forecast[column].to_numpy(dtype=float), data.origin, label, prefix, places,
             ),
         )
-        for column, name, unit, told, prefix, places in kinds
+        for column, name, unit, label, prefix, places in kinds
     ]  # fmt: skip
 
 

@@ -38,8 +38,8 @@ def write_report(
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     firms = query(con, "SELECT * FROM firm ORDER BY firm")
-    told = read_stories(con)
-    gather_layers(con, told.live.values())
+    stories = read_stories(con)
+    gather_layers(con, stories.live.values())
     gather_track(con)
     (folder / "firms").mkdir(parents=True, exist_ok=True)
     written = []
@@ -52,9 +52,9 @@ def write_report(
 
     if len(firms) == 1:
         # A list of one firm, and a comparison of models across one, would stand before what its owner asks for.
-        write(folder / "index.html", "firm.html", firm_context(con, records(firms)[0], told, alone=True))
+        write(folder / "index.html", "firm.html", firm_context(con, records(firms)[0], stories, alone=True))
     else:
-        digests, before = page_digests(con, told), Pages(folder)
+        digests, before = page_digests(con, stories), Pages(folder)
         made = {}
         before.forget()
         for firm in records(firms):
@@ -65,11 +65,11 @@ def write_report(
                 if on_page is not None:
                     on_page(page)
             else:
-                write(page, "firm.html", firm_context(con, firm, told))
+                write(page, "firm.html", firm_context(con, firm, stories))
         Pages(folder).keep(made)
         write(folder / "diagnostics.html", "diagnostics.html", diagnostic_context(con))
         write(folder / "paper.html", "paper.html", paper_context(con))
-        write(folder / "index.html", "panel.html", panel_context(con, firms, told))
+        write(folder / "index.html", "panel.html", panel_context(con, firms, stories))
     for old in {*(folder / "firms").glob("*.html"), *folder.glob("*.html")} - set(written):
         old.unlink()
     return written

@@ -35,7 +35,7 @@ def link(slug: str) -> str:
 
 
 def panel_outlook(
-    firms: pd.DataFrame, told: Stories, ranges: Mapping[str, tuple[float, float]]
+    firms: pd.DataFrame, stories: Stories, ranges: Mapping[str, tuple[float, float]]
 ) -> dict[str, Any]:
     """Headline, sentences and totals of the year ahead.
 
@@ -43,17 +43,17 @@ def panel_outlook(
         firms: rows of the table `firm`, segments left out.
         ranges: firm -> 80 % range of the year's sales.
     """
-    live = [told.live[name] for name in firms["firm"] if name in told.live]
-    if not live or told.newest is None:
+    live = [stories.live[name] for name in firms["firm"] if name in stories.live]
+    if not live or stories.newest is None:
         return {
             "headline": "There is no forecast of the year ahead yet",
-            "lead": [missing(told.weeks, [], "any firm")],
+            "lead": [missing(stories.weeks, [], "any firm")],
             "totals": [],
             "ranged": False,
         }
     currency = dict(zip(firms["firm"], firms["currency"], strict=True))
     # A segment alone may have the newest forecast.
-    current = [story for story in live if not told.outdated(story)] or live
+    current = [story for story in live if not stories.outdated(story)] or live
     counted = [story for story in current if story.last_sales is not None]
     # Without a firm that has a whole year behind it, the year ahead is all there is to tell.
     shown = counted or current
@@ -63,7 +63,7 @@ def panel_outlook(
     }
     return {
         "headline": _headline(by_currency),
-        "lead": [text for text in _lead(firms, told, live, current, counted) if text],
+        "lead": [text for text in _lead(firms, stories, live, current, counted) if text],
         "totals": [_total(code, rows, ranges) for code, rows in by_currency.items()],
         "ranged": bool(ranges),
     }
@@ -101,17 +101,17 @@ def _sums(rows: Sequence[Story]) -> tuple[float | None, float]:
 
 def _lead(
     firms: pd.DataFrame,
-    told: Stories,
+    stories: Stories,
     live: Sequence[Story],
     current: Sequence[Story],
     counted: Sequence[Story],
 ) -> list[str]:
-    assert told.newest is not None
-    seen = day(week_end(told.newest))
-    end = words.weeks_to(HORIZON, told.newest + HORIZON * WEEK)
+    assert stories.newest is not None
+    seen = day(week_end(stories.newest))
+    end = words.weeks_to(HORIZON, stories.newest + HORIZON * WEEK)
     changes = [story.change for story in counted if story.change is not None]
     up, down = (sum(side * change >= words.FLAT for change in changes) for side in (1, -1))
-    against = f" against {words.weeks_to(SEASON, told.newest)}" if counted else ""
+    against = f" against {words.weeks_to(SEASON, stories.newest)}" if counted else ""
     text = f"{words.sentence(end + against)} Forecast with data up to {seen}."
     if len(changes) > 1:
         text += (
@@ -120,9 +120,11 @@ def _lead(
         )
     young = len(current) - len(counted)
     late = [
-        f"{story.firm} (data up to {day(week_end(story.origin))})" for story in live if told.outdated(story)
+        f"{story.firm} (data up to {day(week_end(story.origin))})"
+        for story in live
+        if stories.outdated(story)
     ]
-    none = [str(name) for name in firms["firm"] if name not in told.live]
+    none = [str(name) for name in firms["firm"] if name not in stories.live]
     return [
         text,
         _young(young, bool(counted)),
@@ -224,13 +226,13 @@ def read_index_facts(con: duckdb.DuckDBPyConnection) -> IndexFacts:
     )
 
 
-def firm_row(firm: Mapping[str, Any], told: Stories, facts: IndexFacts) -> dict[str, Any]:
+def firm_row(firm: Mapping[str, Any], stories: Stories, facts: IndexFacts) -> dict[str, Any]:
     """A firm's line of the list: its year ahead with range, the main reason, the plan, and how sure that is.
 
     Cells come with the number they are sorted by.
     """
     name = firm["firm"]
-    story, money = told.live.get(name), Money(firm["currency"])
+    story, money = stories.live.get(name), Money(firm["currency"])
     last, ahead, change = (
         (None, None, None) if story is None else (story.last_sales, story.sales, story.change)
     )
@@ -249,7 +251,7 @@ def firm_row(firm: Mapping[str, Any], told: Stories, facts: IndexFacts) -> dict[
             (percent(change, plus=True), change),
             *([(moved or "", ends[0] / last - 1 if ends and last else None)] if facts.ranges else []),
         ],
-        "reason": _reason(story, told),
+        "reason": _reason(story, stories),
         "sure": [
             *([("" if plan is None else chance(plan), plan)] if facts.plans else []),
             *([(facts.bands.get(name, ""), HARDNESS.get(facts.bands.get(name, "")))] if facts.bands else []),
@@ -259,11 +261,11 @@ def firm_row(firm: Mapping[str, Any], told: Stories, facts: IndexFacts) -> dict[
     }
 
 
-def _reason(story: Story | None, told: Stories) -> str:
+def _reason(story: Story | None, stories: Stories) -> str:
     if story is None:
         return "no forecast yet"
     text = f"its sources cannot be told apart: {story.reason.rstrip('.')}"
     if story.forecast is not None:
         shift = words.largest_shift(story.forecast, story.realised)
         text = "; ".join(part for part in (words.main_reason(story.forecast), shift) if part)
-    return text + (f" (older: data up to {day(week_end(story.origin))})" if told.outdated(story) else "")
+    return text + (f" (older: data up to {day(week_end(story.origin))})" if stories.outdated(story) else "")

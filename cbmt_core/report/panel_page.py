@@ -26,7 +26,7 @@ MOST_FAILURES = 40
 ORDER_SHADES = 9
 
 
-def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, told: Stories) -> dict[str, Any]:
+def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, stories: Stories) -> dict[str, Any]:
     """What the template of the panel's page is filled with; `firms` is the table `firm`."""
     whole = firms[firms["segment"].isna()]
     failed = query(
@@ -40,8 +40,8 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, told: Sto
     return {
         "facts": _facts(con, whole),
         "fresh": freshness(con),
-        "outlook": panel_outlook(whole, told, facts.ranges),
-        "firms": [firm_row(row, told, facts) for row in records(firms)],
+        "outlook": panel_outlook(whole, stories, facts.ranges),
+        "firms": [firm_row(row, stories, facts) for row in records(firms)],
         "has": _has(facts) | {"diagnostics": bool(len(made))},
         "track": {"bands": BAND_NAMES, "rows": band_rows(panel_track(con), None)},
         "study": study_comparison(con),

@@ -118,7 +118,7 @@ class Bar:
     name: str
     down: float
     up: float
-    told: str = ""
+    label: str = ""
 
 
 def tornado(title: str, bars: Sequence[Bar], money: Money, step: str) -> Markup:

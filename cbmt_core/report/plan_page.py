@@ -203,13 +203,15 @@ def _ages(ages: pd.DataFrame, money: Money) -> dict[str, Any] | None:
     rows = []
     for quarter, held in ages.groupby("acquired_in"):
         cells = {int(row["age_days"]): row for row in records(held)}
-        told = [
+        shares = [
             ("", False)
             if one not in cells
             else (money.price(cells[one]["value_per_customer"]), cells[one]["source"] == "forecast")
             for one in days
         ]
-        rows.append((_quarter(quarter), count(cells[days[0]]["customers"]) if days[0] in cells else "", told))
+        rows.append(
+            (_quarter(quarter), count(cells[days[0]]["customers"]) if days[0] in cells else "", shares)
+        )
     return {"days": days, "rows": rows}
 
 

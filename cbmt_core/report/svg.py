@@ -112,12 +112,14 @@ class Canvas:
     def add(self, tag: str, **attributes: object) -> None:
         """An element; underscores in names stand for hyphens, and None leaves an attribute out."""
         text = attributes.pop("text", None)
-        told = "".join(
+        written = "".join(
             f' {name.rstrip("_").replace("_", "-")}="{_attribute(value)}"'
             for name, value in attributes.items()
             if value is not None
         )
-        self.parts.append(f"<{tag}{told}/>" if text is None else f"<{tag}{told}>{escape(str(text))}</{tag}>")
+        self.parts.append(
+            f"<{tag}{written}/>" if text is None else f"<{tag}{written}>{escape(str(text))}</{tag}>"
+        )
 
     def text(
         self, x: float, y: float, text: str, anchor: str = "start", class_: str = "axis", **more: object
@@ -157,12 +159,12 @@ class Canvas:
         back = [f"{_number(x)},{_number(y)}" for x, y in zip(xs, low, strict=True)][::-1]
         self.add("path", d="M" + "L".join(there + back) + "Z", fill=colour, **more)
 
-    def y_axis(self, scale: Scale, told: Callable[[float], str], at: Sequence[float] | None = None) -> None:
+    def y_axis(self, scale: Scale, label: Callable[[float], str], at: Sequence[float] | None = None) -> None:
         left, right, _, _ = self.inner
         for tick in ticks(scale.low, scale.high) if at is None else at:
             y = scale(tick)
             self.line(left, y, right, y)
-            self.text(left - 6, y + 3.5, told(tick), "end")
+            self.text(left - 6, y + 3.5, label(tick), "end")
 
     def x_years(self, scale: Scale, weeks: Sequence[date]) -> None:
         """Ticks where years begin; quarters too when the plot is wide and the years few."""

@@ -65,12 +65,12 @@ class Change:
             raise ConfigError(f"a change of {self.driver} takes a factor or a level, one of them")
         size = self.factor if self.level is None else self.level
         if size is None or not math.isfinite(size) or size < 0:
-            raise ConfigError(f"{DRIVER_NAMES[self.driver]} cannot fall below zero: {self.told}")
+            raise ConfigError(f"{DRIVER_NAMES[self.driver]} cannot fall below zero: {self.description}")
         if self.first and self.last and self.last < self.first:
             raise ConfigError(f"the change of {self.driver} ends {self.last}, before it begins {self.first}")
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """As `parse_change` reads it."""
         size = f"{100 * ((self.factor or 0.0) - 1):+.10g}%"
         text = size if self.level is None else f"={self.level:g}"
@@ -135,9 +135,9 @@ class Scenario:
         return cls(name, tuple(found))
 
     @property
-    def told(self) -> str:
+    def description(self) -> str:
         """The changes in words that `parse_change` understands."""
-        return ", ".join(f"{change.driver} {change.told}" for change in self.changes) or "no change"
+        return ", ".join(f"{change.driver} {change.description}" for change in self.changes) or "no change"
 
     def weeks_changed(self, weeks: npt.NDArray[np.datetime64]) -> int:
         """How many of the weeks some change holds in."""

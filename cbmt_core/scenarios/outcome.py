@@ -94,7 +94,7 @@ def tornado(baseline: Baseline, step: float = STEP) -> Iterator[Outcome]:
     for driver in SCENARIO_DRIVERS:
         for factor in (1 - step, 1 + step):
             change = Change(driver, factor=factor)
-            yield _outcome(baseline.draws, Scenario(f"{driver} {change.told}", (change,)))
+            yield _outcome(baseline.draws, Scenario(f"{driver} {change.description}", (change,)))
 
 
 def interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:

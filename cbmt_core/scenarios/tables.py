@@ -88,7 +88,7 @@ def _summary(kind: str, one: Outcome, before: Outcome, plan: Plan | None) -> dic
     return {
         "scenario": one.scenario.name,
         "kind": kind,
-        "changes": one.scenario.told,
+        "changes": one.scenario.description,
         "weeks_changed": one.scenario.weeks_changed(one.draws.weeks),
         "sales": one.total,
         "sales_low": float(low),

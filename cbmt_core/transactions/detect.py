@@ -326,8 +326,8 @@ def _statuses(found: Detected, table: dict[str, list[str]], stated: Mapping[str,
                 leave_out[title] = values
     if leave_out:
         found.settings["leave_out"] = leave_out
-        told = "; ".join(f"{title!r} is {' or '.join(values)}" for title, values in leave_out.items())
-        found.notes.append(f"left out as no sales: rows whose {told}")
+        rules = "; ".join(f"{title!r} is {' or '.join(values)}" for title, values in leave_out.items())
+        found.notes.append(f"left out as no sales: rows whose {rules}")
 
 
 def _grain(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:

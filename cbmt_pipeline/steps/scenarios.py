@@ -34,8 +34,8 @@ def make(work: Work) -> Made:
         base.keys,
         past_year(work.con, cohorts, work.firm.name, work.at.week),
     )
-    told = tables["scenario"]
-    metadata = {"scenarios": int((told["kind"] == "named").sum()), "sales": float(told["sales"].iloc[0])}
+    rows = tables["scenario"]
+    metadata = {"scenarios": int((rows["kind"] == "named").sum()), "sales": float(rows["sales"].iloc[0])}
     if len(tables["target"]):
         metadata["plan_probability"] = float(tables["target"]["probability"].iloc[0])
     return Made(dict(tables), metadata=metadata)
@@ -45,9 +45,9 @@ def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dic
     """Scenarios about the firm and the plan, as cbmt.toml states them."""
     assert unit is not None
     plan = project.config.plan
-    told = [(scenario.name, scenario.told) for scenario in named_scenarios(project, unit.name)]
+    named = [(scenario.name, scenario.description) for scenario in named_scenarios(project, unit.name)]
     return {
-        "scenarios": digest_of(told),
+        "scenarios": digest_of(named),
         "plan": digest_of(plan.model_dump(mode="json") if plan else None)
         + file_digest(project, plan.file if plan else None),
     }

@@ -29,9 +29,9 @@ def con():
 
 @pytest.fixture(scope="module")
 def data(con):
-    told = read_stories(con)
-    gather_layers(con, told.live.values())
-    return read_firm(con, FIRM, told.live[FIRM])
+    stories = read_stories(con)
+    gather_layers(con, stories.live.values())
+    return read_firm(con, FIRM, stories.live[FIRM])
 
 
 @pytest.fixture(scope="module")
@@ -51,10 +51,10 @@ def test_layers_add_up_to_observed_then_forecast_sales(con, data):
 
 
 def test_live_and_study_are_told_apart(con):
-    told = read_stories(con)
-    live, study = told.live[FIRM], told.study[FIRM]
+    stories = read_stories(con)
+    live, study = stories.live[FIRM], stories.study[FIRM]
     assert (live.purpose, study.purpose) == ("live", "study")
-    assert study.origin < live.origin == told.newest
+    assert study.origin < live.origin == stories.newest
     last = con.execute("SELECT sales FROM firm_week WHERE week <= ? ORDER BY week", [live.origin]).df()[
         "sales"
     ]
@@ -70,14 +70,14 @@ def test_live_and_study_are_told_apart(con):
 
 def test_the_model_is_that_of_forecast_choice(con):
     chosen = con.execute("SELECT purpose, model, why FROM forecast_choice").fetchall()
-    told = read_stories(con)
-    stories = {"live": told.live[FIRM], "study": told.study[FIRM]}
-    assert sorted(chosen) == sorted((s.purpose, s.model, s.why) for s in stories.values())
+    stories = read_stories(con)
+    by_purpose = {"live": stories.live[FIRM], "study": stories.study[FIRM]}
+    assert sorted(chosen) == sorted((s.purpose, s.model, s.why) for s in by_purpose.values())
     with duck.connect() as own:
         publish(own, [FIRM], models=("cohort_glm", "seasonal_naive"), backtests=0)
         own.execute("UPDATE forecast_choice SET model = 'seasonal_naive' WHERE purpose = 'live'")
-        told = read_stories(own)
-        assert (told.live[FIRM].model, told.study[FIRM].model) == ("seasonal_naive", "cohort_glm")
+        stories = read_stories(own)
+        assert (stories.live[FIRM].model, stories.study[FIRM].model) == ("seasonal_naive", "cohort_glm")
         # A model without a forecast, then no choice at all: the registry's first model that has one.
         own.execute("UPDATE forecast_choice SET model = 'cbmt_plus'")
         assert (read_stories(own).live[FIRM].model, read_stories(own).live[FIRM].why) == (
@@ -181,9 +181,9 @@ def test_long_histories_are_grouped_by_year(tmp_path):
         own.execute("""
             INSERT INTO cohort_week SELECT * REPLACE (cohort - INTERVAL 1820 DAY AS cohort,
                 week - INTERVAL 1820 DAY AS week) FROM cohort_week WHERE NOT left_censored""")
-        told = read_stories(own)
-        gather_layers(own, told.live.values())
-        data = read_firm(own, FIRM, told.live[FIRM])
+        stories = read_stories(own)
+        gather_layers(own, stories.live.values())
+        data = read_firm(own, FIRM, stories.live[FIRM])
     assert all(len(name) == 4 for name in data.cohorts)
 
 

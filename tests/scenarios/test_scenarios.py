@@ -164,7 +164,7 @@ def test_changes_are_read(text, factor, level):
     assert change.factor == (None if factor is None else pytest.approx(factor))
     assert change.level == level
     assert (change.first, change.last, change.ramp) == (date(2020, 6, 1), date(2020, 9, 30), 8)
-    (again,) = parse_change("acquisition", change.told)
+    (again,) = parse_change("acquisition", change.description)
     assert again.first == change.first
     assert again.factor == (None if factor is None else pytest.approx(factor))
 

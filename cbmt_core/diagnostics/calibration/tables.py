@@ -138,14 +138,14 @@ def _refuse(bad: Flags, frame: pd.DataFrame, file: Path, column: str, rule: str)
     if not bad.any():
         return
     place = int(np.flatnonzero(bad)[0])
-    told = _told(frame[column].iloc[place])
+    shown = _shown(frame[column].iloc[place])
     more = f" ({bad.sum() - 1} more like it)" if bad.sum() > 1 else ""
     raise BadTable(
-        file, f"row {frame['row'].iloc[place]} (headings not counted): {column} is {told}, {rule}{more}"
+        file, f"row {frame['row'].iloc[place]} (headings not counted): {column} is {shown}, {rule}{more}"
     )
 
 
-def _told(value: object) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, str):
         return repr(value)
     if isinstance(value, pd.Timestamp) and not pd.isna(value):
