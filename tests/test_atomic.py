@@ -51,6 +51,12 @@ def test_a_target_is_replaced_not_written_over(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
 
 
+def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
+    for text in ("one", "two"):
+        atomic.write_text(tmp_path / "not" / "yet" / "there.txt", text)
+    assert (tmp_path / "not" / "yet" / "there.txt").read_text() == "two"
+
+
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
     tmp_path: Path, error: type[BaseException]

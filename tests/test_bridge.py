@@ -306,7 +306,7 @@ def test_spend_per_order_is_sales_over_orders(con):
 def test_less_than_one_repeat_order_is_enough(con):
     """A forecast counts in fractions of orders."""
     change = (
-        f"UPDATE forecast_cohort_week SET ropc = ropc / 1e6, sales = sales / 1e6 WHERE {FIRST} AND cohort <= "
+        f"UPDATE forecast_cohort_week SET ropc = ropc / 1e6, sales = sales / 1e9 WHERE {FIRST} AND cohort <= "
         "DATE '2019-02-24'; UPDATE forecast_week f SET sales = (SELECT fsum(sales) FROM forecast_cohort_week c WHERE "
         f"(c.firm, c.model, c.week) = (f.firm, f.model, f.week)) WHERE {FIRST}"
     )
@@ -317,7 +317,45 @@ def test_less_than_one_repeat_order_is_enough(con):
     table = bridge_table(con, Relations(), windows).set_index(["firm", "model"])
     row = table.loc[(con.execute("SELECT min(firm) FROM firm").fetchall()[0][0], "rf")]
     assert 0 < row["repeat_orders_1"] < 1
+    assert 0 < row["repeat_sales_1"] < 1
     assert row["reason"] is None
+    assert row["strict"]
+
+
+def test_a_firm_without_cohorts_keeps_its_row(con):
+    reason = reason_after(con, f"DELETE FROM cohort_week WHERE {FIRST}", model=REALISED)
+    assert reason == "repeat orders or sales of the baseline are not known for every cohort"
+
+
+def test_nothing_cancels_where_nothing_was_summed(con):
+    con.execute(f"UPDATE cohort_week SET repeat_orders = 0, repeat_sales = 0 WHERE {FIRST}")
+    table = bridge_table(con, Relations(), WINDOWS, forecasts=False)
+    assert list(table["cancellation"]) == [1.0] * len(table)
+
+
+PARTLY = BridgeWindows(Window(date(2018, 1, 7), 10), Window(date(2019, 3, 3), 20), date(2019, 3, 31))
+"""Five weeks of the target are observed, the others forecast."""
+
+
+@pytest.mark.parametrize("left", ["true", f"cohort > DATE '{PARTLY.cutoff}'"], ids=["all", "new cohorts"])
+def test_what_cancels_is_measured_over_observed_and_forecast_weeks(con, left):
+    """Also where no cohort of the existing base was forecast."""
+    con.execute(f"DELETE FROM forecast_cohort_week WHERE {FIRST} AND NOT ({left})")
+    con.execute(
+        f"UPDATE forecast_cohort_week SET sales = -sales WHERE {FIRST} AND week = DATE '2019-04-14'; "
+        f"UPDATE cohort_week SET repeat_sales = -repeat_sales WHERE {FIRST} AND week = DATE '2019-03-10'"
+    )
+    firm = con.execute("SELECT min(firm) FROM firm").fetchall()[0][0]
+    parts = con.execute(
+        "SELECT repeat_sales::DOUBLE FROM cohort_week WHERE firm = $firm AND cohort <= $cutoff AND week BETWEEN "
+        "$first AND $origin UNION ALL SELECT sales FROM forecast_cohort_week WHERE firm = $firm AND model = 'rf' "
+        "AND cohort <= $cutoff AND week BETWEEN $origin + 1 AND $last",
+        {"firm": firm, "cutoff": PARTLY.cutoff, "first": PARTLY.target.first, "origin": PARTLY.origin,
+         "last": PARTLY.target.last},
+    ).df().iloc[:, 0]  # fmt: skip
+    row = bridge_table(con, Relations(), PARTLY).set_index(["firm", "model"]).loc[(firm, "rf")]
+    assert row["cancellation"] == pytest.approx(abs(parts.sum()) / parts.abs().sum(), rel=1e-9)
+    assert row["cancellation"] < 0.99
 
 
 def test_what_cancels_is_measured(con):
@@ -429,6 +467,17 @@ def test_a_model_that_lacks_a_firm_is_not_compared_unless_asked_for():
     lenient = bridge_errors(frame, firms_of(list("abc")), coverage=0.6)
     assert set(lenient.mae["model"]) == {"cbmt", "rf"}
     assert set(lenient.mae["firms"]) == {2}
+
+
+def test_the_three_commonest_reasons_are_told():
+    names = [f"f{k}" for k in range(12)]
+    frame = hand_made({model: dict.fromkeys(names, 1.0) for model in (REALISED, "cbmt", "rf")},
+                      eligible=[(name, "rf") for name in names[:10]])  # fmt: skip
+    why = dict(zip(names, ["a"] * 4 + ["b"] * 3 + ["c"] * 2 + ["d"], strict=False))
+    lacking = (frame["model"] == "rf") & ~frame["eligible"]
+    frame.loc[lacking, "reason"] = frame.loc[lacking, "firm"].map(why)
+    rf = bridge_errors(frame, firms_of(names)).methods.set_index("model").loc["rf"]
+    assert rf["reason"] == "a (4); b (3); c (2)"
 
 
 def test_the_strict_sample_drops_what_the_reference_or_reality_fails():

@@ -153,6 +153,23 @@ def test_a_perfect_forecast_scores_zero_at_every_horizon():
     assert all(s.mase == 0 for s in scores)
 
 
+@pytest.mark.parametrize("weeks", [13, 26])
+def test_weeks_that_have_not_come_yet_are_not_scored(weeks):
+    """A horizon that ends with the panel is scored; a longer forecast scores like its first weeks."""
+    full, H = firm(holdout=weeks), 40
+    seen = full.until(full.design.origin)
+    born = np.arange(H) >= np.arange(-seen.n_cohorts, H)[:, None]
+
+    def scored(H):
+        R = np.where(born, 0.3, NAN)[: seen.n_cohorts + H, :H]
+        forecast = compose(seen, PrimitiveForecast(np.ones(40)[:H], R, 7 * R))
+        return score(full, forecast, full.design.origin)
+
+    assert {s.horizon for s in scored(40)} == {"1q", FULL} | ({"2q"} if weeks == 26 else set())
+    assert all(s.weeks == weeks for s in scored(40) if s.horizon in (FULL, "2q"))
+    assert list(map(repr, scored(40))) == list(map(repr, scored(weeks)))
+
+
 def test_a_panel_without_the_forecast_weeks_is_refused():
     full = firm()
     seen = full.until(full.design.origin)

@@ -13,6 +13,7 @@ ORDERS, COHORTS, COMPOSE = "cbmt_core/transactions/orders.py", "cbmt_core/cohort
 CONTRIBUTIONS, TABLE = "cbmt_core/bridge/contributions.py", "cbmt_core/bridge/table.py"
 ERRORS, METRICS = "cbmt_core/bridge/errors.py", "cbmt_core/metrics.py"
 WALK, LAKE = "cbmt_core/models/sequence/walk_forward.py", "cbmt_pipeline/lake.py"
+LOSS = "cbmt_core/models/neural/loss.py"
 WORK, MANIFEST, SNAPSHOT = "cbmt_pipeline/work.py", "cbmt_pipeline/manifest.py", "cbmt_pipeline/snapshot.py"
 
 
@@ -129,6 +130,11 @@ CHOSEN = [
     Chosen("own cohort not forecast", "walk_forward", WALK, "np.arange(N + h + 1)", "np.arange(N + h)"),
     Chosen("forecasts do not re-enter", "walk_forward", WALK, "            T + h,\n            A=", "            T,\n            A="),
     Chosen("unclipped sales re-enter", "walk_forward", WALK, 'scaling.scale("S", scaling.unscale("S", s.mean()))', "s.mean()"),
+    Chosen("unknown targets carry loss", "loss", LOSS, " * truth.known", ""),
+    Chosen("alignment without first orders", "loss", LOSS, "return a, truth.is_birth + r, v", "return a, r, v"),
+    Chosen("alignment in units of sales", "loss", LOSS, "truth.sales) * (1.0 / self.sales_span)", "truth.sales)"),
+    Chosen("losses of all networks added up", "loss", LOSS, ".sum((0, 2))", ".sum()"),
+    Chosen("gradient of the repeat rate unscaled", "loss", LOSS, "acquired * value * self.span[r]", "acquired * value"),
     Chosen("rules see held-out firms", "routing", STUDY, "decide(rule, training, others,", "decide(rule, known, others,"),
     Chosen("equal errors are wins", "routing", "cbmt_core/diagnostics/routing/panel.py", "self.joint < self.single",
            "self.joint <= self.single"),

@@ -5,6 +5,7 @@ __all__ = ["EQUIVALENT"]
 EQUIVALENT: dict[str, str] = {
     "cohort size by customers of the window": "customers who first order after the last week form cohorts of later "
     "weeks, which the table of weeks has no row for; the condition saves time",
+    "02b6c65894": "the smaller of two numbers, whichever is named first",
     "9d5b548a97": "a customer with one first order has an excess of that order less itself, which is nothing; the "
     "condition saves time",
 }

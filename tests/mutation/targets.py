@@ -41,6 +41,7 @@ TARGETS = {
     "walk_forward": Target(
         ("cbmt_core/models/sequence/walk_forward.py",), ("tests/models/test_walk_forward.py",), 12
     ),
+    "loss": Target(("cbmt_core/models/neural/loss.py",), ("tests/models/test_neural_training.py",), 20),
     "routing": Target(
         (f"{ROUTING}/policy.py", f"{ROUTING}/rules.py", f"{ROUTING}/splits.py", f"{ROUTING}/study.py"),
         ("tests/diagnostics/test_routing.py",),

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 
 from cbmt_core.duck import parquet
+from cbmt_core.report.changed import PAGES
 from cbmt_pipeline.plan import the_plan
 from cbmt_pipeline.project import Project
 
@@ -58,6 +59,9 @@ def _read(path: Path) -> str:
     if path.suffix == ".parquet":
         with duckdb.connect() as con:
             return _rows(f"FROM {parquet([path])}", con)
+    if path.name == PAGES:
+        # Which pages there are; the digests beside their names hold the seconds of fits.
+        return _of(sorted(json.loads(path.read_text())))
     if path.suffix == ".json":
         return _of(_timeless(json.loads(path.read_text())))
     if path.suffix == ".html":
