@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from evaluation_tables import cohort_week_of, fill, perturbed
+from helpers.evaluation_tables import cohort_week_of, fill, perturbed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

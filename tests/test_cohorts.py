@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import duckdb
 import pytest
+from helpers.order_sets import WEEK, count_cohorts, order_sets, put, small_design
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from order_sets import WEEK, count_cohorts, order_sets, put, small_design
 
 from cbmt_core.cohorts import make_cohort_week, make_firm, make_firm_week
 from cbmt_core.errors import BadFirmData

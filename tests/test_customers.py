@@ -8,9 +8,9 @@ from decimal import Decimal
 import duckdb
 import numpy as np
 import pytest
+from helpers.order_sets import WEEK, count_cohorts, order_sets, put, small_design, sunday_of
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from order_sets import WEEK, count_cohorts, order_sets, put, small_design, sunday_of
 
 from cbmt_core.cohorts import make_cohort_week
 from cbmt_core.customers import customer_history, read_panel

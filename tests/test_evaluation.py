@@ -5,7 +5,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pytest
-from evaluation_tables import cohort_week_of, fill, forecasts, perturbed
+from helpers.evaluation_tables import cohort_week_of, fill, forecasts, perturbed
 from scipy import stats
 
 from cbmt_core import duck

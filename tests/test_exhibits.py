@@ -7,8 +7,8 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pytest
-from diagnostic_tables import small_results
-from evaluation_tables import cohort_week_of, fill, forecasts
+from helpers.diagnostic_tables import small_results
+from helpers.evaluation_tables import cohort_week_of, fill, forecasts
 
 from cbmt_core import duck
 from cbmt_core.bridge import CONTRIBUTIONS, REALISED, BridgeErrors, BridgeWindows, bridge_errors, bridge_table

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 import pytest
-from panels import ordinary
+from helpers.panels import ordinary
 
 from cbmt_core.forecast_checks import check_forecasts
 from cbmt_core.forecasting import forecast_tables, run_models

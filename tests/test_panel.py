@@ -6,9 +6,9 @@ from datetime import date
 import duckdb
 import numpy as np
 import pytest
+from helpers.order_sets import WEEK, count_cohorts, order_sets, put, small_design
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from order_sets import WEEK, count_cohorts, order_sets, put, small_design
 
 from cbmt_core.cohorts import make_cohort_week
 from cbmt_core.customers import read_panel

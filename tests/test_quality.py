@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import duckdb
 import pytest
-from order_sets import WEEK, put, small_design
+from helpers.order_sets import WEEK, put, small_design
 
 from cbmt_core.cohorts import make_cohort_week, make_firm_week
 from cbmt_core.config import QualityConfig

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "bench"))
-
 from panel_results.verdicts import AGREES, CANNOT, DIFFERS, Estimate
 
 NO_WORSE = Estimate(or_equal=True, unit=" %")

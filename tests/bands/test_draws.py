@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.panels import calibration, ordinary
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from panels import calibration, ordinary
 
 from cbmt_core.bands import (
     SHIPPED,

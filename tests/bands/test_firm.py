@@ -7,7 +7,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from panels import calibration, ordinary, scramble_after
+from helpers.panels import calibration, ordinary, scramble_after
 
 from cbmt_core.bands import (
     SALES,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from panels import calibration, ordinary
+from helpers.panels import calibration, ordinary
 
 from cbmt_core.models import build
 from cbmt_core.models.plus.likelihood import Weeks, covariance

@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pytest
-from diagnostic_tables import invented_firms, small_results
+from helpers.diagnostic_tables import invented_firms, small_results
 
 from cbmt_core import duck
 from cbmt_core.diagnostics.calibration import calibration_tables

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import statsmodels.api as sm
-from panels import calibration, simulate
+from helpers.panels import calibration, simulate
 
 from cbmt_core.compose import compose
 from cbmt_core.design import StudyDesign

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from panels import calibration, ordinary
+from helpers.panels import calibration, ordinary
 
 from cbmt_core.compose import BadForecast, DriverDraws, compose, compose_draws
 from cbmt_core.models.contract import PrimitiveForecast, SalesForecast

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from panels import ODD_FIRMS, calibration, ordinary, scramble_after
+from helpers.panels import ODD_FIRMS, calibration, ordinary, scramble_after
 
 from cbmt_core.compose import compose
 from cbmt_core.models import MODELS, CannotFit, FittedForecaster, Forecaster, PrimitiveForecast, build

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from panels import big_panel, panel_with
+from helpers.panels import big_panel, panel_with
 
 from cbmt_core.models.diffusion import Logistic, fit_diffusion, month_effects, tamed
 from cbmt_core.models.gls import Gls

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from panels import big_panel, panel_with
+from helpers.panels import big_panel, panel_with
 
 from cbmt_core.models.diffusion import Bass, BassAttrition, fit_diffusion
 from cbmt_core.models.lmp import Lmp

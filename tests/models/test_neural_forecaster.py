@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import optuna
 import pytest
+from helpers.panels import calibration, ordinary
 from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
-from panels import calibration, ordinary
 
 from cbmt_core.compose import compose
 from cbmt_core.forecasting import ModelRun, forecast_tables

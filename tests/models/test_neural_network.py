@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from panels import calibration, ordinary
+from helpers.panels import calibration, ordinary
 from torch import Tensor, nn
 
 from cbmt_core.models.neural.batch import Batch

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from panels import calibration, ordinary
+from helpers.panels import calibration, ordinary
 
 from cbmt_core.models.neural.config import LossWeights, NetworkConfig, TrainingConfig
 from cbmt_core.models.neural.loss import Objective, Truth

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from panels import calibration, ordinary, simulate
+from helpers.panels import calibration, ordinary, simulate
 
 from cbmt_core.compose import compose
 from cbmt_core.models import CannotFit, build

@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from helpers.panels import calibration, ordinary
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from panels import calibration, ordinary
 
 from cbmt_core.arrays import Floats
 from cbmt_core.errors import BadFirmData

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
-from panels import calibration, simulate
+from helpers.panels import calibration, simulate
 
 from cbmt_core.models.seasonal_naive import SeasonalNaive
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from panels import big_panel, calibration, panel_with, simulate
+from helpers.panels import big_panel, calibration, panel_with, simulate
 from scipy.integrate import solve_ivp
 
 from cbmt_core.models.diffusion import Bass, fit_diffusion

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 import pytest
-from panels import calibration, ordinary, simulate
+from helpers.panels import calibration, ordinary, simulate
 from sklearn.ensemble import RandomForestRegressor
 
 from cbmt_core.models.contract import CannotFit

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 import numpy as np
 import numpy.typing as npt
 import pytest
-from panels import calibration, ordinary
+from helpers.panels import calibration, ordinary
 
 from cbmt_core.arrays import Floats
 from cbmt_core.compose import compose

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from panels import calibration, ordinary
-from test_pareto_nbd import MONTH, counts_panel, reference
+from helpers.panels import calibration, ordinary
+from helpers.repeat_buying import MONTH, counts_panel, reference
 
 from cbmt_core.models import build
 from cbmt_core.models.pareto_nbd import customer_rows, fit_customers, survived_weeks

@@ -7,7 +7,7 @@ from datetime import date
 
 import numpy as np
 import pytest
-from panels import calibration, ordinary
+from helpers.panels import calibration, ordinary
 
 from cbmt_core.design import StudyDesign
 from cbmt_core.models.sequence import LOOKBACK, OUTCOMES, History, Scaling, Sequences, Windows, hide_cohorts

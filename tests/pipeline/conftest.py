@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from demo_project import make_demo
-from projects import FIRMS, FLOORS, RunProject, cbmt, corrupt_amounts
+from helpers.demo_project import make_demo
+from helpers.projects import FIRMS, FLOORS, RunProject, cbmt, corrupt_amounts
 
 from cbmt_pipeline.project import Project
 

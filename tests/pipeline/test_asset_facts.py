@@ -8,13 +8,13 @@ from urllib.parse import unquote
 
 import dagster as dg
 import pytest
-from daemon import Daemon, daemon
 from dagster._core.definitions.data_version import CachingStaleStatusResolver, StaleStatus
 from dagster._core.definitions.freshness import FreshnessState
 from dagster._core.loader import LoadingContextForTest
 from dagster._core.test_utils import freeze_time
-from materialised import ASSETS
-from small_project import FIRMS, make_all, new_project
+from helpers.daemon import Daemon, daemon
+from helpers.materialised import ASSETS
+from helpers.small_project import FIRMS, make_all, new_project
 
 import cbmt_pipeline.forecast_steps as forecast_steps
 from cbmt_core.config import ScheduleConfig

@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 import pytest
-from small_project import make_all
+from helpers.small_project import make_all
 
 from cbmt_core.simulate import Economy, write_economy
 from cbmt_pipeline.automation import firms_sensor, new_files_sensor

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 import pytest
-from browser import CHROMIUM, MISSING, QUIET, cbmt_ui
-from small_project import new_project
+from helpers.browser import CHROMIUM, MISSING, QUIET, cbmt_ui
+from helpers.small_project import new_project
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page

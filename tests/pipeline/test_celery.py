@@ -17,9 +17,9 @@ from pathlib import Path
 import dagster as dg
 import pytest
 from dagster._core.execution.backfill import BulkActionStatus
-from in_process import content
-from servers import need, postgres, redis
-from small_project import new_project
+from helpers.in_process import content
+from helpers.servers import need, postgres, redis
+from helpers.small_project import new_project
 
 from cbmt_pipeline.backfills import Target, launch
 from cbmt_pipeline.plan import State, the_plan

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from in_process import bring_up_to_date, leftovers
-from small_project import CONFIG, orders_csv
-from whole_state import differences, whole_state
+from helpers.accidents import in_child, on_replace
+from helpers.in_process import bring_up_to_date, leftovers
+from helpers.small_project import CONFIG, orders_csv
+from helpers.whole_state import differences, whole_state
 
 import cbmt_pipeline.work
 from cbmt_core import quality
@@ -42,34 +43,6 @@ class Enough(Exception):
     """The interrupted task is done."""
 
 
-def in_child(action: Callable[[], object]) -> None:
-    """Do `action` in a process of its own, which then is gone: what it left has no living writer."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            action()
-            code = 0
-        except BaseException:
-            import traceback
-
-            traceback.print_exc()
-        finally:
-            os._exit(code)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def on_replace(action: Callable[[], None]) -> None:
-    """Call `action` before each file is put in its place."""
-    true = os.replace
-
-    def replace(*args: object) -> None:
-        action()
-        true(*args)  # type: ignore[arg-type]
-
-    os.replace = replace  # type: ignore[assignment]
-
-
 def on_task_done(action: Callable[[Task], None]) -> None:
     true = cbmt_pipeline.work.carry_out
 
@@ -78,7 +51,7 @@ def on_task_done(action: Callable[[Task], None]) -> None:
         action(task)
         return outcome
 
-    import in_process
+    from helpers import in_process
 
     in_process.carry_out = carry_out  # type: ignore[assignment]
 

@@ -109,7 +109,7 @@ def write_answers(warehouse: Path) -> None:
 
 
 if __name__ == "__main__":
-    from demo_project import make_demo
+    from helpers.demo_project import make_demo
 
     with tempfile.TemporaryDirectory() as folder:
         write_answers(make_demo(Path(folder) / "project").warehouse)

@@ -9,7 +9,7 @@ from typing import Any
 import dagster as dg
 import duckdb
 import pytest
-from materialised import Materialised
+from helpers.materialised import Materialised
 
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.simulate import Economy

@@ -15,7 +15,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from click.testing import CliRunner
-from demo_project import FIRM
+from helpers.demo_project import FIRM
 
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit

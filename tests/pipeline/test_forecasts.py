@@ -6,7 +6,7 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from materialised import Materialised
+from helpers.materialised import Materialised
 
 from cbmt_core.models import MODELS
 from cbmt_core.models.registry import ModelEntry

@@ -7,30 +7,19 @@ import shutil
 from pathlib import Path
 
 import pytest
-from accidents import cbmt_with_accident, commit_points, limited
-from hooks.sitecustomize import _fill as fill
-from in_process import bring_up_to_date, leftovers
-from small_project import CONFIG, orders_csv
-from test_commit_points import in_child, on_replace
-from whole_state import differences, whole_state
+from helpers.accidents import cbmt_with_accident, commit_points, in_child, limited, on_replace
+from helpers.hooks.sitecustomize import _fill as fill
+from helpers.in_process import bring_up_to_date, leftovers
+from helpers.small_project import delivered
+from helpers.whole_state import differences, whole_state
 
 from cbmt_pipeline.plain_errors import plain
 from cbmt_pipeline.plan import the_plan
 from cbmt_pipeline.project import Project
 
-SETTINGS = '[forecast]\nmodels = ["cohort_glm", "seasonal_naive"]\n[networks]\nmodels = []\n'
 STEPS = ("intake", "firm_data", "warehouse", "report")
 WITHOUT = tuple(step.name for step in the_plan() if step.name not in STEPS)
 POINTS = 8
-
-
-def delivered(root: Path) -> Project:
-    (root / "orders").mkdir(parents=True, exist_ok=True)
-    (root / "cbmt.toml").write_text(CONFIG + SETTINGS)
-    for k, firm in enumerate(("A, B & Söhne", "two")):
-        file = root / "orders" / f"{k}.csv"
-        file.write_text(orders_csv(firm))
-    return Project(root)
 
 
 def eight_of(points: int) -> list[int]:

@@ -11,7 +11,7 @@ import dagster as dg
 import duckdb
 import pytest
 from click.testing import CliRunner
-from small_project import make_all, orders_csv
+from helpers.small_project import make_all, orders_csv
 
 from cbmt_core.quality import Verdict
 from cbmt_pipeline import cli

@@ -9,8 +9,8 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 import pytest
-from projects import cbmt
-from small_project import WEEKS, orders_csv
+from helpers.projects import cbmt
+from helpers.small_project import WEEKS, orders_csv
 
 pytestmark = pytest.mark.slow
 

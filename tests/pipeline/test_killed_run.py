@@ -14,7 +14,7 @@ import dagster as dg
 import duckdb
 import psutil
 import pytest
-from materialised import Materialised
+from helpers.materialised import Materialised
 
 from cbmt_core.schema import TABLES
 from cbmt_core.simulate import Economy

@@ -7,12 +7,13 @@ import subprocess
 import sys
 import time
 from datetime import date
-from pathlib import Path
 
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from small_project import FIRMS, make_all, new_project
+from helpers import TESTS
+from helpers.firm_weeks import TABLE, WEEKS, write
+from helpers.small_project import FIRMS, make_all, new_project
 
 from cbmt_core import atomic
 from cbmt_core.names import Unit
@@ -22,13 +23,6 @@ from cbmt_pipeline.manifest import Manifest
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Made, carry_out
-
-TABLE = TABLES["firm_week"]
-WEEKS = (
-    "(SELECT '{firm}' AS firm, DATE '2017-01-01' + CAST(7 * i AS INTEGER) AS week, 1 AS acquired, 1 AS orders, "
-    "1 AS initial_orders, 0 AS repeat_orders, 5 AS sales, 5 AS initial_sales, 0 AS repeat_sales, "
-    "1 AS active_customers, i + 1 AS cumulative_customers, 0 AS ropc, 5 AS aov FROM range({rows}) t(i))"
-)
 
 
 @pytest.fixture
@@ -40,16 +34,6 @@ def con():
 @pytest.fixture
 def project(tmp_path):
     return Project(tmp_path)
-
-
-def plan_of(relation):
-    """A plan of one step that stores a relation as a firm's weeks."""
-    return Plan([Step("weeks", lambda _: Made({TABLE.name: relation}), "Weeks.", "data", writes=(TABLE,))])
-
-
-def write(project, firm, rows, relation=None):
-    plan = plan_of(relation or WEEKS.format(firm=firm.replace("'", "''"), rows=rows))
-    return carry_out(project, plan, Task(plan["weeks"], None, Unit(firm))).rows[TABLE.name]
 
 
 def path_of(project, firm):
@@ -132,7 +116,7 @@ import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[3])
 from cbmt_pipeline.project import Project
-from test_lake import write
+from helpers.firm_weeks import write
 print("ready", flush=True)
 while True:
     write(Project(Path(sys.argv[1])), "F", 0, sys.argv[2])
@@ -145,7 +129,7 @@ def test_a_killed_writer_leaves_every_table_readable(project, con, after):
     write(project, "F", rows)
     write(project, "G", 3)
     relation = WEEKS.format(firm="F", rows=rows)
-    command = [sys.executable, "-c", WRITER, str(project.root), relation, str(Path(__file__).parent)]
+    command = [sys.executable, "-c", WRITER, str(project.root), relation, str(TESTS)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout.readline() == "ready\n"
         time.sleep(after)

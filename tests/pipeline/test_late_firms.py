@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from in_process import bring_up_to_date, content
-from small_project import CONFIG, orders_csv
+from helpers.in_process import bring_up_to_date, content
+from helpers.small_project import CONFIG, orders_csv
 
 from cbmt_pipeline.project import Project
 

@@ -16,10 +16,11 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 import pytest
-from daemon import Daemon, daemon
 from dagster._core.execution.backfill import BulkActionStatus
 from dagster._core.storage.partition_status_cache import get_and_update_asset_status_cache_value
-from in_process import content
+from helpers import TESTS
+from helpers.daemon import Daemon, daemon
+from helpers.in_process import content
 
 from cbmt_pipeline.partitions import firm_partitions
 from cbmt_pipeline.plan import State, the_plan
@@ -60,7 +61,7 @@ sys.path.insert(0, sys.argv[2])
 from datetime import datetime
 from pathlib import Path
 import cbmt_pipeline.work as work
-from daemon import daemon
+from helpers.daemon import daemon
 
 begun, real = [], work._store
 
@@ -211,7 +212,7 @@ def test_four_weeks_by_themselves_end_as_all_files_at_once(tmp_path: Path) -> No
     put(root, "Elm-2", orders("Elm", HISTORY + 1, HISTORY + 2))
     put(root, NEW, orders(NEW, 0, HISTORY + 2))
     monday = MONDAY + timedelta(weeks=2)
-    command = [sys.executable, "-c", KILLED, str(root), str(Path(__file__).parent), monday.isoformat()]
+    command = [sys.executable, "-c", KILLED, str(root), str(TESTS), monday.isoformat()]
     environment = {k: v for k, v in os.environ.items() if k not in ("DAGSTER_HOME", "CBMT_PROJECT")}
     killed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert killed.returncode == -signal.SIGKILL, killed.stderr

@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from demo_project import FIRM
+from helpers.demo_project import FIRM
 
 import cbmt_core as cbmt
 from cbmt_core.names import UnknownFirm

@@ -10,8 +10,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from in_process import leftovers
-from small_project import make_all, new_project
+from helpers import TESTS
+from helpers.in_process import leftovers
+from helpers.small_project import make_all, new_project
 
 from cbmt_core.names import Unit
 from cbmt_pipeline.plan import the_plan
@@ -30,13 +31,14 @@ def test_writers_a_publisher_and_analysts_at_once(tmp_path: Path) -> None:
     project.intake.update(project.config, project.root)
     assert make_all(project) == {}
     publish(project, the_plan())
-    script = Path(__file__).with_name("load.py")
     roles = [*(("writer", firm) for firm in FIRMS), ("publisher", ""), *[("analyst", str(len(FIRMS)))] * 4]
+    path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     started = [
         (
             role,
             subprocess.Popen(
-                [sys.executable, str(script), role, str(project.root), str(SECONDS), what],
+                [sys.executable, "-m", "helpers.load", role, str(project.root), str(SECONDS), what],
+                cwd=TESTS, env=os.environ | {"PYTHONPATH": path},
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             ),
         )

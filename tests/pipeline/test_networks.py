@@ -10,8 +10,8 @@ import dagster as dg
 import duckdb
 import numpy as np
 import pytest
-from materialised import ASSETS, Materialised
-from small_project import make_all, new_project
+from helpers.materialised import ASSETS, Materialised
+from helpers.small_project import make_all, new_project
 
 from cbmt_core.compose import compose
 from cbmt_core.customers import read_panel

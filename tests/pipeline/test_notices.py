@@ -10,8 +10,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from materialised import ASSETS
-from small_project import FIRMS, new_project, orders_csv
+from helpers.materialised import ASSETS
+from helpers.small_project import FIRMS, new_project, orders_csv
 
 from cbmt_core.operation import NoticeConfig
 from cbmt_pipeline.notices import Notice, failure_notice_sensor, notice_of, send

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from in_process import bring_up_to_date
-from small_project import FIRMS, new_project, orders_csv
+from helpers.in_process import bring_up_to_date
+from helpers.small_project import FIRMS, new_project, orders_csv
 
 from cbmt_core.schema import FIRM, Column, Table
 from cbmt_pipeline.assets import assets_of

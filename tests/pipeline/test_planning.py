@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from demo_project import FIRM
+from helpers.demo_project import FIRM
 
 from cbmt_core.bands import read_draws
 from cbmt_core.config import ProjectConfig

@@ -9,7 +9,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from materialised import Materialised
+from helpers.materialised import Materialised
 
 from cbmt_core.compose import compose
 from cbmt_core.customers import read_panel

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from small_project import FIRMS, WEEKS, make_all, new_project, orders_csv
+from helpers.small_project import FIRMS, WEEKS, make_all, new_project, orders_csv
 
 from cbmt_core.customers import read_design, read_panel, read_timeline
 from cbmt_core.firm_tables import DATA_TABLES

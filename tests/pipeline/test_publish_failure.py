@@ -7,7 +7,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from small_project import FIRMS, new_project
+from helpers.small_project import FIRMS, new_project
 
 from cbmt_core.schema import TABLES
 from cbmt_pipeline import publish as publishing

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from projects import cbmt
-from small_project import make_all, new_project
-from whole_state import differences, whole_state
+from helpers.projects import cbmt
+from helpers.small_project import make_all, new_project
+from helpers.whole_state import differences, whole_state
 
 from cbmt_pipeline.plan import the_plan
 from cbmt_pipeline.project import Project

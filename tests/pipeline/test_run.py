@@ -8,7 +8,7 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 import pytest
-from projects import FIRMS, FLOORS, RunProject, cbmt, corrupt_amounts
+from helpers.projects import FIRMS, FLOORS, RunProject, cbmt, corrupt_amounts
 
 from cbmt_core.names import Unit
 from cbmt_pipeline.definitions import defs

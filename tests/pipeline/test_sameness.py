@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from in_process import bring_up_to_date
-from projects import cbmt
-from small_project import CONFIG, orders_csv
-from test_commit_points import in_child
-from whole_state import differences, whole_state
+from helpers.accidents import in_child
+from helpers.in_process import bring_up_to_date
+from helpers.projects import cbmt
+from helpers.small_project import CONFIG, orders_csv
+from helpers.whole_state import differences, whole_state
 
 from cbmt_core.timeline import Timeline
 from cbmt_pipeline.project import Project

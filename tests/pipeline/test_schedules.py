@@ -6,8 +6,8 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from in_process import bring_up_to_date
-from small_project import FIRMS, new_project, orders_csv
+from helpers.in_process import bring_up_to_date
+from helpers.small_project import FIRMS, new_project, orders_csv
 
 from cbmt_core.config import ProjectConfig
 from cbmt_core.errors import ConfigError

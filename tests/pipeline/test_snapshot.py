@@ -7,9 +7,9 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from in_process import bring_up_to_date
-from projects import corrupt_amounts
-from small_project import CONFIG, orders_csv
+from helpers.in_process import bring_up_to_date
+from helpers.projects import corrupt_amounts
+from helpers.small_project import CONFIG, orders_csv
 
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.project import Project

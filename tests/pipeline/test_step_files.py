@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 import pandas as pd
 import pytest
-from small_project import CONFIG
+from helpers.small_project import CONFIG
 
 from cbmt_core.errors import BadFirmData
 from cbmt_core.names import Unit

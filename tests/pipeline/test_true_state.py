@@ -16,7 +16,7 @@ import dagster as dg
 import duckdb
 import pytest
 from click.testing import CliRunner, Result
-from small_project import FIRMS, make_all, new_project
+from helpers.small_project import FIRMS, make_all, new_project
 
 from cbmt_core.atomic import temporary_name
 from cbmt_core.errors import CbmtError

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import optuna
 import pytest
-from materialised import Materialised
+from helpers.materialised import Materialised
+from helpers.servers import need, postgres
 from optuna.distributions import CategoricalDistribution, FloatDistribution
-from servers import need, postgres
 
 from cbmt_core.models import build
 from cbmt_core.simulate import Economy, sample_cohorts

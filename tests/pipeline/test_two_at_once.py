@@ -12,11 +12,11 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
-from daemon import daemon
-from in_process import leftovers
-from projects import cbmt
-from test_full_disk import delivered
-from whole_state import differences, whole_state
+from helpers.daemon import daemon
+from helpers.in_process import leftovers
+from helpers.projects import cbmt
+from helpers.small_project import delivered
+from helpers.whole_state import differences, whole_state
 
 from cbmt_core.timeline import PURPOSES
 from cbmt_pipeline.backfills import ONLY_MISSING, PURPOSES_TAG, launch, stale_target

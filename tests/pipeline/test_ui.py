@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from projects import FIRMS, RunProject
+from helpers.projects import FIRMS, RunProject
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("twenty_firms")]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from small_project import FIRMS, make_all, new_project
+from helpers.small_project import FIRMS, make_all, new_project
 
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit

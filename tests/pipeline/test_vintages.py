@@ -10,7 +10,7 @@ from zlib import crc32
 import duckdb
 import pandas as pd
 import pytest
-from in_process import bring_up_to_date, content
+from helpers.in_process import bring_up_to_date, content
 
 from cbmt_core.simulate import Economy, write_economy
 from cbmt_pipeline.plan import the_plan

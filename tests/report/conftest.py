@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from browsing import CHROMIUM, FIRMS, QUIET
-from published import publish
+from helpers.browsing import CHROMIUM, FIRMS, QUIET
+from helpers.published import publish
 
 from cbmt_core import duck
 from cbmt_core.report import write_report

@@ -10,8 +10,8 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from browsing import needs_browser
-from published import publish
+from helpers.browsing import needs_browser
+from helpers.published import publish
 
 from cbmt_core import duck
 from cbmt_core.report import write_report

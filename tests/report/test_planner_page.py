@@ -10,9 +10,9 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 import pytest
-from browsing import FIRMS, needs_browser
-from planned import lognormal_draws
-from published import DRAWS, SCENARIOS
+from helpers.browsing import FIRMS, needs_browser
+from helpers.planned import lognormal_draws
+from helpers.published import DRAWS, SCENARIOS
 
 from cbmt_core.bands import revenue_from_rows
 from cbmt_core.report import plan_words

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from published import publish
+from helpers.published import publish
 
 from cbmt_core import duck
 from cbmt_core.report import write_report

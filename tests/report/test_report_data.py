@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from published import publish
+from helpers.published import publish
 
 from cbmt_core import duck
 from cbmt_core.report import write_report

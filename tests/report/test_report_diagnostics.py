@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from diagnostic_tables import invented_firms, invented_results, small_results
-from published import publish
+from helpers.diagnostic_tables import invented_firms, invented_results, small_results
+from helpers.published import publish
 
 from cbmt_core import duck
 from cbmt_core.diagnostics.data import DiagnosticState

@@ -10,7 +10,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from published import publish
+from helpers.published import publish
 
 from cbmt_core import duck
 from cbmt_core.exhibits.figures import FIGURES

@@ -5,7 +5,7 @@ from datetime import date
 
 import numpy as np
 import pytest
-from planned import drawn, firm, forecast_of
+from helpers.planned import drawn, firm, forecast_of
 
 from cbmt_core.compose import compose, compose_draws
 from cbmt_core.errors import ConfigError

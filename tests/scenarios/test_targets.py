@@ -5,7 +5,7 @@ from datetime import date
 import duckdb
 import numpy as np
 import pytest
-from planned import drawn, firm
+from helpers.planned import drawn, firm
 
 from cbmt_core.compose import compose_draws
 from cbmt_core.errors import ConfigError

@@ -7,7 +7,7 @@ from datetime import date
 import numpy as np
 import pandas as pd
 import pytest
-from simulated_tables import tables_of
+from helpers.simulated_tables import tables_of
 
 from cbmt_core.design import StudyDesign
 from cbmt_core.simulate import Economy, expected_cohorts, sample_cohorts, sample_orders

@@ -1,6 +1,6 @@
 import duckdb
 import pytest
-from sources import Shop
+from helpers.sources import Shop
 
 
 @pytest.fixture

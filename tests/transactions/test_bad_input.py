@@ -5,10 +5,10 @@ import unicodedata
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
-import bad_input
 import duckdb
 import pytest
-from bad_input import (
+from helpers import bad_input
+from helpers.bad_input import (
     AMOUNTS,
     CASES,
     COMMA_AMOUNTS,
@@ -24,7 +24,7 @@ from bad_input import (
     TYPES,
     USED_LINES,
 )
-from sources import Shop
+from helpers.sources import Shop
 
 
 def quoted(text):

@@ -4,9 +4,9 @@ from datetime import date, timedelta
 
 import numpy as np
 import pytest
+from helpers.sources import HEAD, Shop
 from hypothesis import given
 from hypothesis import strategies as st
-from sources import HEAD, Shop
 
 from cbmt_core.config import DeliveryConfig
 from cbmt_core.names import Unit

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from exports import EXPORTS, written
+from helpers.exports import EXPORTS, written
 
 from cbmt_core.config import SourceConfig
 from cbmt_core.transactions.detect import detect

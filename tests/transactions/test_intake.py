@@ -6,7 +6,8 @@ import sys
 from datetime import date, timedelta
 
 import pytest
-from sources import HEAD, Shop
+from helpers import TESTS
+from helpers.sources import HEAD, Shop
 
 from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.names import Unit
@@ -228,7 +229,7 @@ UPDATE = """
 import sys
 from pathlib import Path
 sys.path.insert(0, sys.argv[2])
-from sources import Shop
+from helpers.sources import Shop
 assert not Shop(Path(sys.argv[1])).update().failed
 """
 
@@ -236,7 +237,7 @@ assert not Shop(Path(sys.argv[1])).update().failed
 def test_two_processes_at_once_leave_one_whole_ledger(shop):
     for k in range(12):
         shop.put(f"{k:02}.csv", HEAD + lines("F", f"c{k:02}"))
-    command = [sys.executable, "-c", UPDATE, str(shop.root), os.path.dirname(__file__)]
+    command = [sys.executable, "-c", UPDATE, str(shop.root), str(TESTS)]
     others = [subprocess.Popen(command) for _ in range(2)]
     assert [process.wait(60) for process in others] == [0, 0]
     assert customers(shop) == [f"c{k:02}" for k in range(12)]

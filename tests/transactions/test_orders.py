@@ -5,9 +5,9 @@ from decimal import Decimal
 
 import duckdb
 import pytest
+from helpers.sources import HEAD, Shop
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sources import HEAD, Shop
 
 from cbmt_core.errors import BadFirmData
 

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import duckdb
 import pytest
-from sources import HEAD, Shop
+from helpers.sources import HEAD, Shop
 
 from cbmt_core.transactions.reader import UnreadableSource, files_of
 

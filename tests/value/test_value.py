@@ -6,7 +6,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pytest
-from planned import drawn, firm
+from helpers.planned import drawn, firm
 
 from cbmt_core.compose import compose_draws
 from cbmt_core.errors import ConfigError

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pandas as pd
 import pytest
-from planted_drivers import CASES, WEEKS, firm_with
+from helpers.planted_drivers import CASES, WEEKS, firm_with
 from scipy import stats
 from statsmodels import api as sm
 

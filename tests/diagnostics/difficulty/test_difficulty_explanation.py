@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 import pytest
+from helpers.planted_panel import made_up_features, planted, tidy_errors
 from pandas.testing import assert_frame_equal
-from planted_panel import made_up_features, planted, tidy_errors
 
 from cbmt_core.compose import compose
 from cbmt_core.diagnostics.difficulty import (

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.formula.api as smf
-from hand_made_firm import WEEKS, hand_made_orders, panel_of
+from helpers.hand_made_firm import WEEKS, hand_made_orders, panel_of
 
 from cbmt_core.diagnostics.difficulty import FEATURES, features_of
 

@@ -1,6 +1,6 @@
 """Processes for the load test: writers of firms, a publisher, and analysts whose queries hold invariants.
 
-python load.py <writer|publisher|analyst> <project> <seconds> <firm or number>
+python -m helpers.load <writer|publisher|analyst> <project> <seconds> <firm or number>
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import time
 from pathlib import Path
 
 import duckdb
-from small_project import WEEKS, orders_csv
 
 from cbmt_core.names import Unit
 from cbmt_pipeline.plan import Task, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.publish import publish
 from cbmt_pipeline.work import carry_out
+from helpers.small_project import WEEKS, orders_csv
 
 INVARIANTS = {
     "every firm is there": "SELECT count(*) <> {firms} FROM firm",

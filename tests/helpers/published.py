@@ -7,8 +7,6 @@ from dataclasses import asdict, fields
 
 import duckdb
 import pandas as pd
-from evaluation_tables import fill, forecasts
-from planned import lognormal_draws
 
 from cbmt_core.bands import Baseline, bands, revenue_from_rows
 from cbmt_core.bridge import BridgeWindows, bridge_errors, bridge_table
@@ -38,6 +36,8 @@ from cbmt_core.simulate import Economy, sample_cohorts
 from cbmt_core.timeline import SEASON, Origin, Purpose, Timeline
 from cbmt_core.value import ValueTerms, first_sales
 from cbmt_core.value.tables import VALUE_TABLES, value_tables
+from helpers.evaluation_tables import fill, forecasts
+from helpers.planned import lognormal_draws
 
 __all__ = ["BACKTESTS", "LIVE_MODELS", "MODELS", "publish"]
 

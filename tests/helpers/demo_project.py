@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
-from in_process import bring_up_to_date
-
 from cbmt_core.simulate import Economy, write_economy
 from cbmt_pipeline.project import Project
+from helpers.in_process import bring_up_to_date
 
 FIRM = "Keldevar Clothing"
 CONFIG = """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from panels import simulate
 
 from cbmt_core.compose import DriverDraws, RevenueForecast, compose
 from cbmt_core.models.contract import PrimitiveForecast
 from cbmt_core.panel import FirmPanel
+from helpers.panels import simulate
 
 __all__ = ["drawn", "firm", "forecast_of", "lognormal_draws"]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-__all__ = ["cbmt_with_accident", "commit_points", "limited"]
+__all__ = ["cbmt_with_accident", "commit_points", "in_child", "limited", "on_replace"]
 
 HOOKS = Path(__file__).parent / "hooks"
 
@@ -51,3 +51,31 @@ def limited(folder: Path, megabytes: int) -> Iterator[Path]:
         yield folder
     finally:
         subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def in_child(action: Callable[[], object]) -> None:
+    """Do `action` in a process of its own, which then is gone: what it left has no living writer."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            action()
+            code = 0
+        except BaseException:
+            import traceback
+
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def on_replace(action: Callable[[], None]) -> None:
+    """Call `action` before each file is put in its place."""
+    true = os.replace
+
+    def replace(*args: object) -> None:
+        action()
+        true(*args)  # type: ignore[arg-type]
+
+    os.replace = replace  # type: ignore[assignment]

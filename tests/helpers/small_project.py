@@ -23,6 +23,8 @@ timezone = "Europe/London"
 min_customers = 5
 """
 
+MODELS = '[forecast]\nmodels = ["cohort_glm", "seasonal_naive"]\n[networks]\nmodels = []\n'
+
 
 def orders_csv(firm: str, weeks: int = WEEKS, amount: str = "10.00") -> str:
     """Each week one new customer, who orders again the week after."""
@@ -45,6 +47,16 @@ def new_project(root: Path, firms: tuple[str, ...] = FIRMS) -> Project:
     project.check_schema()
     assert project.intake.update(project.config, root).failed == {}
     return project
+
+
+def delivered(root: Path) -> Project:
+    """Two firms' files that nothing was made from yet, with two quick models."""
+    (root / "orders").mkdir(parents=True, exist_ok=True)
+    (root / "cbmt.toml").write_text(CONFIG + MODELS)
+    for k, firm in enumerate(("A, B & Söhne", "two")):
+        file = root / "orders" / f"{k}.csv"
+        file.write_text(orders_csv(firm))
+    return Project(root)
 
 
 def make_all(project: Project) -> dict[str, str]:
