@@ -225,3 +225,25 @@ def test_a_probability_at_the_threshold_gets_the_joint_model():
 def test_the_joint_model_wins_by_a_strictly_lower_error():
     panel = replace(panel_of(3), joint=np.array([1.0, 2.0, 3.0]), single=np.array([2.0, 2.0, 2.0]))
     assert panel.joint_wins.tolist() == [True, False, False]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+def test_what_only_the_size_of_a_firm_tells_is_found(rule):
+    panel = panel_of(240)
+    panel = replace(panel, single=panel.joint + 4 * (panel.log_orders - panel.log_orders.mean()))
+    training, held = (panel.take(rows) for rows in split(panel.industry, 1))
+    made = decide(rule, training, held, seed=1)
+    assert (made.to_joint == held.joint_wins).mean() > 0.9
+
+
+def test_the_settings_of_the_rules_are_those_that_the_documents_name():
+    _, tree, boosted = (rule.classifier(0).get_params() for rule in RULES)
+    assert (tree["max_depth"], tree["min_samples_leaf"]) == (3, 10)
+    names = ("n_estimators", "learning_rate", "max_depth", "subsample", "max_features")
+    assert tuple(boosted[name] for name in names) == (100, 0.05, 2, 0.5, "sqrt")
+
+
+def test_a_resplit_is_the_primary_split_of_the_seed_after():
+    panel = panel_of(60, signal=2.0)
+    later = errors_of(study(panel, resplits=1, seed=5).policies, RESPLIT, 1)
+    assert later.equals(errors_of(study(panel, resplits=0, seed=6).policies, PRIMARY))
