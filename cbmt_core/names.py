@@ -1,11 +1,12 @@
-"""Firm and segment names as partition slugs: safe in paths, keys and URLs, and reversible."""
+"""Names of firms and segments, written as folders (slugs) and as partition keys; both lead back to the name."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from urllib.parse import quote_plus, unquote_plus
+from urllib.parse import quote_plus, unquote, unquote_plus
 
 from cbmt_core.errors import BadFirmData, CbmtError
 
@@ -16,7 +17,7 @@ MAX_SLUG = 200
 """Longest slug: with its `firm=` prefix it stays a legal file name everywhere."""
 
 
-# "~" sets a segment apart, and an orchestrator may read "..." in a partition key as a range.
+# "~" sets a segment apart; "..." is kept out of slugs, which were partition keys once.
 _RESERVED = {SEPARATOR: "%7E", "...": "%2E%2E%2E"}
 
 
@@ -35,6 +36,26 @@ def slug_sql(column: str) -> str:
     return text
 
 
+# Of a name, an orchestrator refuses "..." (a range of keys) and control characters in a partition key. Spaces at the
+# ends and characters that cannot be seen would be lost or mistaken by whoever reads or types the key.
+_UNREADABLE = re.compile(rf"\.\.\.|%(?=[0-9A-F]{{2}})|{SEPARATOR}|^\s|\s$")
+_ESCAPED = re.compile("(?:%[0-9A-F]{2})+")
+
+
+def _as_key(name: str) -> str:
+    text = _UNREADABLE.sub(lambda found: _escaped(found[0]), name)
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def _escaped(text: str) -> str:
+    """Every byte of a text as %XX."""
+    return "".join(f"%{byte:02X}" for byte in text.encode())
+
+
+def _of_key(key: str) -> str:
+    return _ESCAPED.sub(lambda found: unquote(found[0], errors="strict"), key)
+
+
 @dataclass(frozen=True, order=True)
 class Unit:
     """What is forecast as one: a firm, or one segment of it."""
@@ -49,7 +70,7 @@ class Unit:
 
     @property
     def slug(self) -> str:
-        """Partition key and folder name: the name as a URL would carry it."""
+        """Folder and file name: the name as a URL would carry it."""
         parts = [self.firm] if self.segment is None else [self.firm, self.segment]
         return SEPARATOR.join(_encode(part) for part in parts)
 
@@ -59,6 +80,23 @@ class Unit:
         parts = [unquote_plus(part) for part in slug.split(SEPARATOR)]
         if len(parts) > 2 or cls(*parts).slug != slug:
             raise BadFirmData(slug, "this is not the slug of a firm or of a segment")
+        return cls(*parts)
+
+    @property
+    def key(self) -> str:
+        """Partition key: the name as it is, but for what a key cannot hold, which is written as %XX."""
+        parts = [self.firm] if self.segment is None else [self.firm, self.segment]
+        return SEPARATOR.join(_as_key(part) for part in parts)
+
+    @classmethod
+    def from_key(cls, key: str) -> Unit:
+        """The unit with this partition key."""
+        try:
+            parts = [_of_key(part) for part in key.split(SEPARATOR)]
+        except UnicodeDecodeError:
+            parts = []
+        if len(parts) not in (1, 2) or cls(*parts).key != key:
+            raise BadFirmData(key, "this is not the partition key of a firm or of a segment")
         return cls(*parts)
 
 

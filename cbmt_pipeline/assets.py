@@ -21,6 +21,7 @@ from cbmt_pipeline.freshness import freshness_of
 from cbmt_pipeline.history import forget_old_runs
 from cbmt_pipeline.instance import name_process, shared_home
 from cbmt_pipeline.metadata import column_schema, picture, rows_metadata
+from cbmt_pipeline.partition_keys import rename_old_keys
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.plan import Plan, State, Step, Task
 from cbmt_pipeline.progress import tell
@@ -126,7 +127,7 @@ def _by_firm(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefin
         opened, settings = project.open(), _settings(context, config)
         recorded: list[tuple[Outcome, Unit, Tags]] = []
         made_from = provenance(context.instance, plan, step)
-        firms = [Unit.from_slug(slug) for slug in context.partition_keys]
+        firms = [Unit.from_key(key) for key in context.partition_keys]
         found = _outcomes_of(context, opened, plan, step, config, settings, firms)
 
         def tags_of(unit: Unit, state: State) -> Tags:
@@ -190,7 +191,7 @@ def _outcomes_of(
         if isinstance(tasks, Exception):
             return tasks
         try:
-            return [_carry_out(context, project, plan, task, config, unit.slug) for task in tasks]
+            return [_carry_out(context, project, plan, task, config, unit.key) for task in tasks]
         except EXPECTED as error:
             return error
 
@@ -295,7 +296,7 @@ def _tasks(
 
 
 def _carry_out(
-    context: dg.AssetExecutionContext, project: Project, plan: Plan, task: Task, config: dg.Config, slug: str
+    context: dg.AssetExecutionContext, project: Project, plan: Plan, task: Task, config: dg.Config, key: str
 ) -> Outcome:
     at = f" at {task.origin.week} ({task.origin.purpose})" if task.origin else ""
     context.log.info(f"{task.step.name} of {task.unit.name if task.unit else 'all firms'}{at}")
@@ -304,7 +305,7 @@ def _carry_out(
         plan,
         task,
         _options(task.step, config),
-        tell=lambda doing, share: tell(slug, doing, share),
+        tell=lambda doing, share: tell(key, doing, share),
         log=context.log.info,
     )
 
@@ -327,14 +328,14 @@ def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, uni
         context.log_event(
             dg.AssetMaterialization(
                 asset,
-                partition=unit.slug,
+                partition=unit.key,
                 metadata=_shown(step, outcome, asset),
                 tags=tags[asset],
             )
         )
     # After the tables: a later materialisation would make the verdict look outdated.
     for verdict in outcome.verdicts:
-        context.log_event(evaluation(verdict, unit.slug))
+        context.log_event(evaluation(verdict, unit.key))
 
 
 def _record_nothing(
@@ -346,9 +347,9 @@ def _record_nothing(
     for asset in step.asset_needs:
         note = {"note": _why_nothing(state.project, step)}
         known = {name: value for name, value in tags[asset].items() if value}
-        context.log_event(dg.AssetMaterialization(asset, partition=unit.slug, metadata=note, tags=known))
+        context.log_event(dg.AssetMaterialization(asset, partition=unit.key, metadata=note, tags=known))
     if step.promises and tags[step.name][DATA_VERSION_TAG]:
-        context.log_event(evaluation(verdict_on_forecasts(state, step, unit), unit.slug))
+        context.log_event(evaluation(verdict_on_forecasts(state, step, unit), unit.key))
 
 
 def _shown(step: Step, outcome: Outcome, asset: str) -> dict[str, Any]:
@@ -374,10 +375,11 @@ def _value(value: object) -> Any:
 
 def _sync_partitions(context: dg.AssetExecutionContext, project: Project) -> None:
     """One partition for every firm in the data, and none for firms that are gone."""
-    slugs = [unit.slug for unit in project.intake.units()]
-    context.instance.add_dynamic_partitions(FIRM_PARTITIONS, slugs)
+    rename_old_keys(context.instance)
+    keys = [unit.key for unit in project.intake.units()]
+    context.instance.add_dynamic_partitions(FIRM_PARTITIONS, keys)
     if shared_home(project):
         return  # Firms of another project are partitions there too.
     known = set(context.instance.get_dynamic_partitions(FIRM_PARTITIONS))
-    for slug in sorted(known - set(slugs)):
-        context.instance.delete_dynamic_partition(FIRM_PARTITIONS, slug)
+    for key in sorted(known - set(keys)):
+        context.instance.delete_dynamic_partition(FIRM_PARTITIONS, key)

@@ -8,6 +8,7 @@ from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 from cbmt_core.errors import CbmtError
 from cbmt_pipeline.backfills import ONLY_MISSING, broken_steps, launch, left_over
 from cbmt_pipeline.batches import BATCH
+from cbmt_pipeline.partition_keys import rename_old_keys
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.resources import ProjectResource
@@ -61,11 +62,13 @@ def firms_sensor(
         return dg.SkipReason("nothing new has been read")
     try:
         tasks = State(here, the_plan()).todo(the_plan()["firm_data"])
-        stale = [task.unit.slug for task in tasks if task.unit]
+        stale = [task.unit.key for task in tasks if task.unit]
     except CbmtError as error:
         return dg.SkipReason(str(error))
+    rename_old_keys(context.instance)
     known = context.instance.get_dynamic_partitions(FIRM_PARTITIONS)
-    new = [unit.slug for unit in here.intake.units() if unit.slug not in set(known)]
+    known_keys = set(known)
+    new = [unit.key for unit in here.intake.units() if unit.key not in known_keys]
     runs = [
         dg.RunRequest(
             run_key=f"{here.intake.version}/{batch[0]}",

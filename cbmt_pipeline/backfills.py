@@ -57,10 +57,10 @@ class Target:
     def subset(self, plan: Plan, graph: BaseAssetGraph[Any]) -> AssetGraphSubset:
         """The same as Dagster's partitions of assets."""
         chosen = {
-            AssetKeyPartitionKey(dg.AssetKey(asset), slug)
-            for name, slugs in self.firms.items()
+            AssetKeyPartitionKey(dg.AssetKey(asset), firm)
+            for name, keys in self.firms.items()
             for asset in plan[name].asset_needs
-            for slug in slugs
+            for firm in keys
         }
         chosen |= {
             AssetKeyPartitionKey(dg.AssetKey(asset)) for n in self.across for asset in plan[n].asset_needs
@@ -75,7 +75,7 @@ def stale_target(state: State, purposes: Sequence[Purpose], without: Collection[
         without: steps that are left out.
     """
     plan = state.plan
-    everyone = frozenset(unit.slug for unit in state.project.intake.units())
+    everyone = frozenset(unit.key for unit in state.project.intake.units())
     firms: dict[str, frozenset[str]] = {}
     across: set[str] = set()
     for step in plan:
@@ -87,11 +87,11 @@ def stale_target(state: State, purposes: Sequence[Purpose], without: Collection[
             if tasks or any(other.name in across or firms.get(other.name) for other in needed):
                 across.add(step.name)
             continue
-        slugs = {task.unit.slug for task in tasks if task.unit}
+        keys = {task.unit.key for task in tasks if task.unit}
         for other in needed:
-            slugs |= everyone if other.name in across else firms.get(other.name, frozenset())
-        firms[step.name] = frozenset(slugs)
-    return Target({name: slugs for name, slugs in firms.items() if slugs}, frozenset(across))
+            keys |= everyone if other.name in across else firms.get(other.name, frozenset())
+        firms[step.name] = frozenset(keys)
+    return Target({name: keys for name, keys in firms.items() if keys}, frozenset(across))
 
 
 def _is_for(state: State, step: Step, purposes: Sequence[Purpose]) -> bool:
@@ -126,8 +126,8 @@ def left_over(data: AssetBackfillData, plan: Plan, broken: Collection[str]) -> T
 
     def pairs(subset: AssetGraphSubset) -> set[tuple[str, str | None]]:
         return {
-            (step_of[key.to_user_string()].name, slug)
-            for key, slug in subset.iterate_asset_partitions()
+            (step_of[key.to_user_string()].name, firm)
+            for key, firm in subset.iterate_asset_partitions()
             if key.to_user_string() in step_of
         }
 
@@ -137,17 +137,17 @@ def left_over(data: AssetBackfillData, plan: Plan, broken: Collection[str]) -> T
     for step in plan:
         if step.by_firm:
             before = {other.name for other in plan.needed(step) if other.by_firm}
-            out |= {(step.name, slug) for name, slug in set(out) if name in before and slug is not None}
+            out |= {(step.name, firm) for name, firm in set(out) if name in before and firm is not None}
     left = pairs(data.target_subset) - begun - out
     firms: dict[str, set[str]] = {}
-    for name, slug in left:
-        if slug is not None:
-            firms.setdefault(name, set()).add(slug)
+    for name, firm in left:
+        if firm is not None:
+            firms.setdefault(name, set()).add(firm)
     made = pairs(data.materialized_subset)
     across = frozenset(
-        name for name, slug in pairs(data.target_subset) - made if slug is None and name not in broken
+        name for name, firm in pairs(data.target_subset) - made if firm is None and name not in broken
     )
-    return Target({name: frozenset(slugs) for name, slugs in firms.items()}, across)
+    return Target({name: frozenset(keys) for name, keys in firms.items()}, across)
 
 
 def launch(

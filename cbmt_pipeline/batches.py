@@ -25,16 +25,17 @@ def for_each_firm(context: dg.AssetExecutionContext, make: Callable[[Unit], None
     """
     keys = list(context.partition_keys)
     failed = {}
-    for done, slug in enumerate(keys, start=1):
+    for done, key in enumerate(keys, start=1):
+        unit = Unit.from_key(key)
         try:
-            make(Unit.from_slug(slug))
-            context.log.info(f"{done}/{len(keys)} {slug}")
-            tell(slug, "", 1.0)
+            make(unit)
+            context.log.info(f"{done}/{len(keys)} {unit.name}")
+            tell(key, "", 1.0)
         except EXPECTED as error:
-            failed[slug] = plain(error) or str(error)
-            context.log.error(f"{done}/{len(keys)} {slug}: {failed[slug]}")
+            failed[unit.name] = plain(error) or str(error)
+            context.log.error(f"{done}/{len(keys)} {unit.name}: {failed[unit.name]}")
     if failed:
-        reasons = "\n".join(f"{slug}: {why}" for slug, why in failed.items())
+        reasons = "\n".join(f"{firm}: {why}" for firm, why in failed.items())
         raise dg.Failure(
             f"{len(failed)} of {len(keys)} firms are not usable"
             f"{'; the others are done' if len(failed) < len(keys) else ''}.\n{reasons}",

@@ -62,7 +62,7 @@ class Published:
 def forecast(project: Project, firm: str) -> None:
     """Print a firm's next year by quarter, with the last year beside it, and where the change comes from.
 
-    FIRM is its name or partition key. Reads what `cbmt run` published.
+    FIRM is its name. Reads what `cbmt run` published.
     """
     import duckdb
 

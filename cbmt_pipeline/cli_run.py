@@ -77,9 +77,7 @@ def _set_aside(project: Project, entry: FileReport) -> str:
 
 
 @click.command()
-@click.option(
-    "--firm", "firms", multiple=True, help="Only this firm (its name or partition key); may be repeated."
-)
+@click.option("--firm", "firms", multiple=True, help="Only this firm; may be repeated.")
 @click.option("--workers", default=os.cpu_count() or 1, show_default="cores", type=click.IntRange(min=1))
 @click.option("--model", "only", multiple=True, help="Forecast with this model only; may be repeated.")
 @click.option(
@@ -189,8 +187,10 @@ def chosen_firms(project: Project, firms: tuple[str, ...]) -> list[Unit] | None:
     if not firms:
         return None
     units = list(project.intake.units())
-    wanted = [unit for unit in units if unit.name in firms or unit.slug in firms]
-    for unknown in sorted(set(firms) - {name for unit in wanted for name in (unit.slug, unit.name)}):
+    wanted = [unit for unit in units if {unit.name, unit.key, unit.slug} & set(firms)]
+    for unknown in sorted(
+        set(firms) - {name for unit in wanted for name in (unit.name, unit.key, unit.slug)}
+    ):
         raise UnknownFirm(unknown, [unit.name for unit in units])
     return wanted
 
@@ -257,8 +257,8 @@ class Job:
             self.runs += 1
             started = time.monotonic()
             if step.by_firm:
-                slugs = list(dict.fromkeys(task.unit.slug for task in tasks if task.unit))
-                outcomes = self._firms(step, slugs, self._config(step, tasks))
+                keys = list(dict.fromkeys(task.unit.key for task in tasks if task.unit))
+                outcomes = self._firms(step, keys, self._config(step, tasks))
             else:
                 config = self._config(step, tasks)
                 outcomes = [_across_firms(_title(step), self.project, step, config, keep=self.verbose)]
@@ -292,16 +292,16 @@ class Job:
             wanted["fresh"] = True
         return {"ops": {step.name: {"config": wanted}}}
 
-    def _firms(self, step: Step, slugs: Sequence[str], config: dict[str, Any]) -> list[RunOutcome]:
+    def _firms(self, step: Step, keys: Sequence[str], config: dict[str, Any]) -> list[RunOutcome]:
         from cbmt_pipeline.runner import Workers, run_firms
 
         if self._pool is None:
             self._pool = Workers(self.workers)
-        with Bar(_title(step), len(slugs), keep=self.verbose) as bar:
+        with Bar(_title(step), len(keys), keep=self.verbose) as bar:
             return run_firms(
                 self.project,
                 list(step.asset_needs),
-                slugs,
+                keys,
                 pool=self._pool,
                 batch=step.batch,
                 on_batch=lambda outcome: bar.advance(*outcome.firms),

@@ -114,11 +114,11 @@ def _print_firms(state: State, units: list[Unit]) -> bool:
     for unit in units:
         if live and state.is_current(step, live[0], unit):
             newest[unit.name] = live[0].week
-    lines = [["firm", "partition", "state", "reason"]]
+    lines = [["firm", "state", "reason"]]
     rows = firm_states(state, newest)
     others = [row for row in rows if row[2] != "current"]
-    for name, slug, kind, reason, *_ in rows if len(rows) <= MOST_FIRMS else others:
-        lines.append([str(name), str(slug), str(kind), str(reason)])
+    for name, _, kind, reason, *_ in rows if len(rows) <= MOST_FIRMS else others:
+        lines.append([str(name), str(kind), str(reason)])
     if len(lines) > 1:
         _print_columns(lines)
     if len(rows) > MOST_FIRMS:

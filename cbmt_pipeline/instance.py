@@ -13,6 +13,7 @@ from pathlib import Path
 import dagster as dg
 
 from cbmt_core import atomic
+from cbmt_pipeline.partition_keys import rename_old_keys
 from cbmt_pipeline.project import Project
 
 PROCESS = "cbmt/process"
@@ -78,5 +79,9 @@ def shared_home(project: Project) -> str:
 
 
 def open_instance(project: Project) -> dg.DagsterInstance:
+    """The project's instance, its partition keys in the present writing."""
     use_project(project)
-    return dg.DagsterInstance.get()
+    instance = dg.DagsterInstance.get()
+    with atomic.only_one(project.data / ".keys.lock"):
+        rename_old_keys(instance)
+    return instance

@@ -77,15 +77,15 @@ def notice_of(
             continue
         failed.append(event.step_key or "")
         failure = event.step_failure_data.user_failure_data
-        for slug, why in (failure.metadata if failure else {}).items():
-            firms[Unit.from_slug(slug).name] = str(why.value)
+        for firm, why in (failure.metadata if failure else {}).items():
+            firms[firm] = str(why.value)
         reasons.append(failure.description if failure and failure.description else _innermost(event))
     if not failed:
         ended = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
         reasons = [entry.dagster_event.message or "" for entry in ended if entry.dagster_event]
     own = run.tags.get(f"dagster/partition/{FIRM_PARTITIONS}") or run.tags.get("dagster/partition")
     if own and not firms:
-        firms[Unit.from_slug(own).name] = "\n".join(filter(None, reasons))
+        firms[Unit.from_key(own).name] = "\n".join(filter(None, reasons))
     reason = "\n".join(filter(None, reasons)) or "its process ended without a word"
     steps = tuple(name for name in failed if name)
     return Notice(run.run_id, project, steps, firms, reason, _advice([by_name.get(n) for n in steps], firms))

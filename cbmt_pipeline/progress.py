@@ -109,7 +109,7 @@ class Bar:
 
     def _show(self) -> None:
         now = " · ".join(
-            f"{Unit.from_slug(n.firm).name} {n.doing}" for n in self._under_way.values() if n.doing
+            f"{Unit.from_key(n.firm).name} {n.doing}" for n in self._under_way.values() if n.doing
         )
         # Shares make the bar and the time left; only whole firms are done.
         done = self._done + sum(n.share >= 1 for n in self._under_way.values())

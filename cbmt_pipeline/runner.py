@@ -117,7 +117,7 @@ def materialise_intake(instance: dg.DagsterInstance) -> RunOutcome:
 def run_firms(
     project: Project,
     assets: Sequence[str],
-    slugs: Sequence[str],
+    firms: Sequence[str],
     *,
     pool: Workers,
     batch: int,
@@ -125,8 +125,8 @@ def run_firms(
     on_news: Callable[[News], None] | None = None,
     config: Callable[[str], dict[str, Any]] | None = None,
 ) -> list[RunOutcome]:
-    """Materialise firm-partitioned assets for the given firms, `batch` firms a run, as many runs at a time as `pool`
-    has workers.
+    """Materialise firm-partitioned assets for the given firms (their partition keys), `batch` firms a run, as many
+    runs at a time as `pool` has workers.
 
     `config(firm)` gives the run configuration of the run that begins with that firm. A worker process that
     dies (for want of memory, say) takes its pool with it; what was not done goes to a new pool.
@@ -134,11 +134,11 @@ def run_firms(
     fail_orphaned_runs(project)
     with open_instance(project) as instance:
         known = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
-        instance.add_dynamic_partitions(FIRM_PARTITIONS, [slug for slug in slugs if slug not in set(known)])
+        instance.add_dynamic_partitions(FIRM_PARTITIONS, sorted(set(firms) - set(known)))
         keys = list(instance.get_dynamic_partitions(FIRM_PARTITIONS))
     # Batches small enough that every worker has something to do.
-    size = max(1, min(batch, -(-len(slugs) // pool.count)))
-    waiting = [tuple(keys) for keys in contiguous_batches(keys, list(slugs), size)]
+    size = max(1, min(batch, -(-len(firms) // pool.count)))
+    waiting = [tuple(batch_keys) for batch_keys in contiguous_batches(keys, list(firms), size)]
     deaths: Counter[Batch] = Counter()
     outcomes = []
     while waiting:
@@ -247,7 +247,7 @@ def _warnings(instance: dg.DagsterInstance, run_id: str) -> tuple[str, ...]:
     entries = instance.all_logs(run_id, of_type=dg.DagsterEventType.ASSET_CHECK_EVALUATION)
     checks = [entry.dagster_event.event_specific_data for entry in entries if entry.dagster_event]
     return tuple(
-        f"{Unit.from_slug(check.partition).name}: {check.description}"
+        f"{Unit.from_key(check.partition).name}: {check.description}"
         for check in checks
         if isinstance(check, dg.AssetCheckEvaluation)
         and check.partition

@@ -1,9 +1,10 @@
-"""Slugs: safe in paths, keys and URLs; reversible; the same in SQL and in Python."""
+"""Slugs: safe in paths and URLs, the same in SQL and in Python. Keys: readable. Both lead back to the name."""
 
 import re
 
 import duckdb
 import pytest
+from dagster._core.definitions.partitions.utils.base import INVALID_PARTITION_SUBSTRINGS
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -49,7 +50,7 @@ def test_different_units_have_different_slugs(units):
 
 @given(PRINTABLE, st.none() | PRINTABLE)
 @example("...", "..")
-def test_a_slug_is_safe_in_paths_urls_and_partition_ranges(firm, segment):
+def test_a_slug_is_safe_in_paths_and_urls(firm, segment):
     slug = Unit(firm, segment).slug
     assert re.fullmatch(r"[A-Za-z0-9_.%+~-]+", slug)
     assert "..." not in slug
@@ -88,3 +89,46 @@ def test_a_segment_is_set_apart_by_a_tilde():
 def test_what_is_no_slug_is_refused_with_its_text(slug):
     with pytest.raises(BadFirmData, match="not the slug"):
         Unit.from_slug(slug)
+
+
+@given(PRINTABLE | st.text(min_size=1, max_size=8), st.none() | PRINTABLE)
+@example("...", "%2E")
+@example("a~b", "~")
+@example("%7E%...%25", " ")
+@example("%2\u200b", None)
+def test_a_key_leads_back_to_its_unit_and_dagster_takes_it(firm, segment):
+    unit = Unit(firm, segment)
+    assert Unit.from_key(unit.key) == unit
+    assert unit.key.isprintable()
+    assert unit.key == unit.key.strip()
+    assert not any(refused in unit.key for refused in INVALID_PARTITION_SUBSTRINGS)
+    assert unit.key.count("~") == (segment is not None)
+
+
+@given(st.lists(st.tuples(PRINTABLE, st.none() | PRINTABLE), min_size=2, max_size=5, unique=True))
+def test_different_units_have_different_keys(units):
+    assert len({Unit(*unit).key for unit in units}) == len(units)
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        *(
+            (same, same)
+            for same in ("A, B & Söhne", 'say "hi"', "50% off + more", "a/b\\c", "naïve 店 🛒", "*?[x]")
+        ),
+        ("wait...", "wait%2E%2E%2E"),
+        ("a~b", "a%7Eb"),
+        ("%7E", "%257E"),
+        (" a b ", "%20a b%20"),
+        ("a\u202eb", "a%E2%80%AEb"),
+    ],
+)
+def test_a_key_is_the_name_but_for_what_a_key_cannot_hold(name, key):
+    assert Unit(name).key == key
+
+
+@pytest.mark.parametrize("key", ["a~b~c", " a", "%FF", "%41", "a...b", "a\n"])
+def test_what_is_no_key_is_refused_with_its_text(key):
+    with pytest.raises(BadFirmData, match="not the partition key"):
+        Unit.from_key(key)

@@ -90,7 +90,7 @@ ORDER_TABLES = (
         ("firm",),
         (
             FIRM,
-            Column("slug", "VARCHAR", "its partition key"),
+            Column("slug", "VARCHAR", "its name in folders and addresses"),
             Column("parent", "VARCHAR", "the firm it is a segment of", nullable=True),
             Column("segment", "VARCHAR", "the segment; NULL for a whole firm", nullable=True),
             Column("industry", "VARCHAR", "industry as given", nullable=True),

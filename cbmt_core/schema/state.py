@@ -39,7 +39,7 @@ FIRM_STATE = Table(
     ("firm",),
     (
         FIRM,
-        Column("slug", "VARCHAR", "its partition key"),
+        Column("slug", "VARCHAR", "its name in folders and addresses"),
         Column(
             "state",
             "VARCHAR",

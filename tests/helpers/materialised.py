@@ -49,7 +49,7 @@ class Materialised:
         return dg.materialize(
             [ASSETS[step] for step in steps],
             instance=self.instance,
-            partition_key=unit.slug if unit else None,
+            partition_key=unit.key if unit else None,
             resources={"project": ProjectResource(root=str(self.root))},
             run_config={"ops": {name: {"config": values} for name, values in config.items()}},
         )
@@ -62,7 +62,7 @@ class Materialised:
 
     def metadata(self, asset: str, unit: Unit | None = None) -> dict[str, dg.MetadataValue]:
         """What the UI shows of the newest materialisation."""
-        partitions = [unit.slug] if unit else None
+        partitions = [unit.key] if unit else None
         events = self.instance.fetch_materializations(
             dg.AssetRecordsFilter(dg.AssetKey(asset), asset_partitions=partitions), limit=1
         )

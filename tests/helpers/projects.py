@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from cbmt_core.names import Unit
+
 FIRMS = 20
 FLOORS = ("--model", "seasonal_naive", "--model", "cohort_glm")
 """The models that take milliseconds."""
@@ -37,7 +39,7 @@ def corrupt_amounts(file: Path) -> None:
 class RunProject:
     """A project folder, the firm that is corrupt in it, and what `cbmt run` said."""
 
-    def __init__(self, root: Path, bad_slug: str, run: subprocess.CompletedProcess[str]) -> None:
+    def __init__(self, root: Path, bad: Unit, run: subprocess.CompletedProcess[str]) -> None:
         self.root = root
-        self.bad_slug = bad_slug
+        self.bad = bad
         self.run = run

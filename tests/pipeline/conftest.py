@@ -6,6 +6,7 @@ import pytest
 from helpers.demo_project import make_demo
 from helpers.projects import FIRMS, FLOORS, RunProject, cbmt, corrupt_amounts
 
+from cbmt_core.names import Unit
 from cbmt_pipeline.project import Project
 
 
@@ -15,7 +16,8 @@ def twenty_firms(tmp_path_factory: pytest.TempPathFactory) -> RunProject:
     cbmt(root, "simulate", "--firms", str(FIRMS), "--scale", "0.003", "--format", "csv")
     files = sorted((root / "data/raw/economy/orders").glob("*.csv"))
     corrupt_amounts(files[3])
-    return RunProject(root, files[3].name.removesuffix(".csv"), cbmt(root, "run", *FLOORS, check=False))
+    bad = Unit.from_slug(files[3].name.removesuffix(".csv"))
+    return RunProject(root, bad, cbmt(root, "run", *FLOORS, check=False))
 
 
 @pytest.fixture(scope="session")

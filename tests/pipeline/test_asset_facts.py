@@ -41,11 +41,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def forecast(project: Project, instance: dg.DagsterInstance, **config: object) -> None:
-    instance.add_dynamic_partitions("firm", [FIRM.slug])
+    instance.add_dynamic_partitions("firm", [FIRM.key])
     done = dg.materialize(
         [ASSETS["live_forecasts"]],
         instance=instance,
-        partition_key=FIRM.slug,
+        partition_key=FIRM.key,
         resources={"project": ProjectResource(root=str(project.root))},
         run_config={"ops": {"live_forecasts": {"config": config}}},
     )
@@ -76,7 +76,7 @@ def test_a_check_on_forecasts_passes_warns_fails_and_passes_again(
     with dg.DagsterInstance.ephemeral() as instance:
         forecast(project, instance)
         well = newest_check(instance)
-        assert (well.passed, well.partition) == (True, FIRM.slug)
+        assert (well.passed, well.partition) == (True, FIRM.key)
         assert well.metadata["expectations"].value == "10 evaluated"
 
         def finds(fatal: bool) -> None:
@@ -124,7 +124,7 @@ def test_dagster_itself_calls_nothing_stale_after_an_identical_run(project: Proj
         resolver = CachingStaleStatusResolver(
             instance, defs.resolve_asset_graph(), LoadingContextForTest(instance)
         )
-        return resolver.get_status(dg.AssetKey("live_forecasts"), FIRM.slug)
+        return resolver.get_status(dg.AssetKey("live_forecasts"), FIRM.key)
 
     with dg.DagsterInstance.ephemeral() as instance:
         tables(project, instance)
@@ -135,17 +135,17 @@ def test_dagster_itself_calls_nothing_stale_after_an_identical_run(project: Proj
         assert stale(instance) == StaleStatus.FRESH
         changed = {"dagster/data_version": "other"}
         instance.report_runless_asset_event(
-            dg.AssetMaterialization("cohort_week", partition=FIRM.slug, tags=changed)
+            dg.AssetMaterialization("cohort_week", partition=FIRM.key, tags=changed)
         )
         assert stale(instance) == StaleStatus.STALE
 
 
 def tables(project: Project, instance: dg.DagsterInstance) -> None:
-    instance.add_dynamic_partitions("firm", [FIRM.slug])
+    instance.add_dynamic_partitions("firm", [FIRM.key])
     done = dg.materialize(
         [ASSETS["firm_data"]],
         instance=instance,
-        partition_key=FIRM.slug,
+        partition_key=FIRM.key,
         resources={"project": ProjectResource(root=str(project.root))},
     )
     assert done.success

@@ -51,13 +51,13 @@ def test_firms_become_partitions_and_only_changed_firms_are_asked_for(project: P
         assert isinstance(sensed(firms_sensor, project, instance), dg.SkipReason)
         project.intake.update(project.config, project.root)
         result = sensed(firms_sensor, project, instance)
-        slugs = [unit.slug for unit in project.intake.units()]
-        assert result.dynamic_partitions_requests[0].partition_keys == slugs
-        assert len(slugs) == 3
+        keys = [unit.key for unit in project.intake.units()]
+        assert result.dynamic_partitions_requests[0].partition_keys == keys
+        assert len(keys) == 3
         (run,) = result.run_requests
-        assert run.tags["dagster/asset_partition_range_start"] == slugs[0]
-        assert run.tags["dagster/asset_partition_range_end"] == slugs[-1]
-        instance.add_dynamic_partitions("firm", slugs)
+        assert run.tags["dagster/asset_partition_range_start"] == keys[0]
+        assert run.tags["dagster/asset_partition_range_end"] == keys[-1]
+        instance.add_dynamic_partitions("firm", keys)
         assert isinstance(sensed(firms_sensor, project, instance, result.cursor), dg.SkipReason)
 
 
@@ -65,8 +65,8 @@ def test_only_firms_with_other_orders_are_asked_for_again(project: Project) -> N
     with dg.DagsterInstance.ephemeral() as instance:
         project.check_schema()
         project.intake.update(project.config, project.root)
-        slugs = [unit.slug for unit in project.intake.units()]
-        instance.add_dynamic_partitions("firm", slugs)
+        keys = [unit.key for unit in project.intake.units()]
+        instance.add_dynamic_partitions("firm", keys)
         assert make_all(project) == {}
         done = sensed(firms_sensor, project, instance)
         assert done.run_requests == []
@@ -76,8 +76,8 @@ def test_only_firms_with_other_orders_are_asked_for_again(project: Project) -> N
             con.execute(f"COPY o TO '{file}'")
         project.intake.update(project.config, project.root)
         (run,) = sensed(firms_sensor, project, instance, done.cursor).run_requests
-        assert run.tags["dagster/asset_partition_range_start"] == slugs[1]
-        assert run.tags["dagster/asset_partition_range_end"] == slugs[1]
+        assert run.tags["dagster/asset_partition_range_start"] == keys[1]
+        assert run.tags["dagster/asset_partition_range_end"] == keys[1]
 
 
 def test_a_file_that_vanished_and_came_back_changes_nothing(project: Project, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ pytestmark = [
     pytest.mark.skipif(MISSING, reason="needs Chromium; `make browser` says how to get it"),
 ]
 
-FIRMS = ("Fennosk", "Keldevar Foods", "Mirregard Grill Co.")
+FIRMS = ("Fennosk", 'Keldevar, "Foods" & Söhne 5 % + *', "Mirregard Grill Co.")
 WAIT = 120_000
 
 
@@ -56,6 +56,8 @@ def test_a_person_backfills_two_firms_and_switches_a_schedule_on(tmp_path: Path)
         page.goto(f"{ui}/assets/cohort_week?view=partitions")
         expect(page.get_by_text("Materialized (2)")).to_be_visible()
         expect(page.get_by_text("Missing (1)")).to_be_visible()
+        # A partition is named like its firm, whatever that is called.
+        expect(page.get_by_text(FIRMS[1], exact=True).first).to_be_visible()
         page.goto(f"{ui}/assets/cohort_week?view=partitions&partition=Fennosk")
         expect(page.get_by_text("[Show Markdown]").first).to_be_visible()
         page.screenshot(path=shots / "partition.png")

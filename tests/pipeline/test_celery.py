@@ -11,8 +11,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import dagster as dg
 import pytest
@@ -22,6 +23,7 @@ from helpers.servers import need, postgres, redis
 from helpers.small_project import new_project
 
 from cbmt_pipeline.backfills import Target, launch
+from cbmt_pipeline.instance import PROCESS
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Options, carry_out
@@ -33,6 +35,7 @@ FIRMS = tuple(f"firm {k}" for k in range(6))
 DEPLOY = Path(__file__).parents[2] / "deploy/celery/dagster.yaml"
 QUICKER = {"max_concurrent_runs: 8": 2, "poll_interval_seconds: 30": 3, "start_timeout_seconds: 600": 25}
 STEPS = ("firm_data", "live_forecasts")
+T = TypeVar("T")
 
 
 def settings() -> str:
@@ -69,11 +72,12 @@ def kill(started: subprocess.Popen[bytes]) -> None:
         started.wait(timeout=20)
 
 
-def wait_until(condition: Callable[[], object], what: str, seconds: float = 150) -> None:
+def wait_until(condition: Callable[[], T], what: str, seconds: float = 150) -> T:
     end = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < end, f"{what} did not happen in {seconds:.0f} s"
         time.sleep(0.2)
+    return found
 
 
 def test_a_killed_worker_changes_nothing_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,7 +88,7 @@ def test_a_killed_worker_changes_nothing_in_the_end(tmp_path: Path, monkeypatch:
     home, bin_folder = tmp_path / "home", Path(sys.executable).parent
     home.mkdir()
     (home / "dagster.yaml").write_text(settings())
-    slugs = frozenset(unit.slug for unit in Project(root).intake.units())
+    keys = frozenset(unit.key for unit in Project(root).intake.units())
     with ExitStack() as stack:
         store = stack.enter_context(postgres())
         broker = f"redis://{stack.enter_context(redis(tmp_path))}/0"
@@ -109,7 +113,7 @@ def test_a_killed_worker_changes_nothing_in_the_end(tmp_path: Path, monkeypatch:
         daemon = (str(bin_folder / "dagster-daemon"), "run", "-m", "cbmt_pipeline.definitions")
         stack.enter_context(process(*daemon, log=tmp_path / "daemon.log"))
         instance = stack.enter_context(dg.DagsterInstance.get())
-        instance.add_dynamic_partitions("firm", sorted(slugs))
+        instance.add_dynamic_partitions("firm", sorted(keys))
         from cbmt_pipeline.definitions import defs
 
         started = time.monotonic()
@@ -122,18 +126,23 @@ def test_a_killed_worker_changes_nothing_in_the_end(tmp_path: Path, monkeypatch:
                 title="two firms",
                 tags={},
             )
-            for pair in zip(sorted(slugs)[::2], sorted(slugs)[1::2], strict=True)
+            for pair in zip(sorted(keys)[::2], sorted(keys)[1::2], strict=True)
         ]
 
         def runs(*statuses: dg.DagsterRunStatus) -> list[dg.DagsterRun]:
             return list(instance.get_runs(dg.RunsFilter(statuses=list(statuses))))
 
         def at_work() -> str:
-            """The worker that has taken a run and not finished it."""
-            for name in workers:
-                log = (tmp_path / f"{name}.log").read_text()
-                if log.count("received") > log.count("succeeded in") and runs(dg.DagsterRunStatus.STARTED):
-                    return name
+            """A worker in the middle of a run; it is halted, so that the run cannot end before the worker is killed."""
+            for run in runs(dg.DagsterRunStatus.STARTED):
+                number = run.tags.get(PROCESS, "").rpartition(":")[2]
+                with suppress(ProcessLookupError):
+                    group = os.getpgid(int(number)) if number else None
+                    for name in [name for name, worker in workers.items() if worker.pid == group]:
+                        os.killpg(workers[name].pid, signal.SIGSTOP)
+                        if run.run_id in {other.run_id for other in runs(dg.DagsterRunStatus.STARTED)}:
+                            return name
+                        os.killpg(workers[name].pid, signal.SIGCONT)
             return ""
 
         def ended() -> list[BulkActionStatus]:
@@ -141,8 +150,7 @@ def test_a_killed_worker_changes_nothing_in_the_end(tmp_path: Path, monkeypatch:
             return [one.status for one in found if one and one.status != BulkActionStatus.REQUESTED]
 
         wait_until(lambda: runs(dg.DagsterRunStatus.SUCCESS), "a first run")
-        wait_until(at_work, "a run on a worker")
-        killed = at_work()
+        killed = wait_until(at_work, "a run on a worker")
         kill(workers[killed])
         wait_until(lambda: len(ended()) == len(backfills), "the end of the backfills")
         print(f"{time.monotonic() - started:.1f} s", Counter(run.status for run in runs()))
@@ -151,7 +159,7 @@ def test_a_killed_worker_changes_nothing_in_the_end(tmp_path: Path, monkeypatch:
         assert lost, f"the run of {killed} was given up"
         for name in STEPS:
             for asset in the_plan()[name].asset_needs:
-                assert instance.get_materialized_partitions(dg.AssetKey(asset)) == slugs
+                assert instance.get_materialized_partitions(dg.AssetKey(asset)) == keys
         assert not runs(dg.DagsterRunStatus.STARTED, dg.DagsterRunStatus.STARTING, dg.DagsterRunStatus.QUEUED)
     assert content(Project(root)) == content(alone)
     assert content(alone)

@@ -93,7 +93,7 @@ def test_finished_trials_are_kept_and_the_end_is_that_of_an_undisturbed_run(tmp_
             neural_forecasts={"models": MODELS},
         )
 
-    firms = [unit.slug for unit in undisturbed.units]
+    firms = [unit.key for unit in undisturbed.units]
     origin = project.study().origin
     journals = [Path(project.search_storage(origin, unit)) for unit in undisturbed.units]
 

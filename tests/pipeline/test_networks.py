@@ -223,12 +223,12 @@ def test_a_history_too_short_for_a_network_is_recorded(
     assert make_all(project) == {}
     unit = next(iter(project.intake.units()))
     with dg.DagsterInstance.ephemeral() as instance:
-        instance.add_dynamic_partitions("firm", [unit.slug])
+        instance.add_dynamic_partitions("firm", [unit.key])
         settings = {"models": ["direct", "joint"], "profile": "smoke"}
         result = dg.materialize(
             [ASSETS["tuned_models"], ASSETS["neural_forecasts"]],
             instance=instance,
-            partition_key=unit.slug,
+            partition_key=unit.key,
             resources={"project": ProjectResource(root=str(tmp_path))},
             run_config={
                 "ops": {

@@ -30,15 +30,15 @@ class Failed:
         (root / "orders/2.csv").write_text(orders_csv(BAD, amount="oops"))
         self.project.intake.update(self.project.config, root)
         self.instance = dg.DagsterInstance.ephemeral()
-        slugs = [unit.slug for unit in self.project.intake.units()]
-        self.instance.add_dynamic_partitions("firm", slugs)
+        keys = [unit.key for unit in self.project.intake.units()]
+        self.instance.add_dynamic_partitions("firm", keys)
         self.result = dg.materialize(
             [ASSETS["firm_data"]],
             instance=self.instance,
             resources={"project": ProjectResource(root=str(root))},
             tags={
-                "dagster/asset_partition_range_start": slugs[0],
-                "dagster/asset_partition_range_end": slugs[-1],
+                "dagster/asset_partition_range_start": keys[0],
+                "dagster/asset_partition_range_end": keys[-1],
             },
             raise_on_error=False,
         )

@@ -14,7 +14,7 @@ def test_without_a_terminal_lines_tell_firms_done_what_goes_on_and_the_time_left
     out = io.StringIO()
     with Bar("networks (quick)", 4, Console(file=out, width=200), pulse=0.0) as bar:
         bar.hear(News("ACME", "cbmt: trial 1 of 2", 0.1))
-        bar.hear(News("Bolt+%26+S%C3%B6hne", "lstm: training", 0.5))
+        bar.hear(News("Bolt & Söhne", "lstm: training", 0.5))
         bar.advance("ACME")
     lines = out.getvalue().splitlines()
     assert lines[0].startswith("networks (quick): 0 of 4 done in 0:00:00")

@@ -10,7 +10,6 @@ import duckdb
 import pytest
 from helpers.projects import FIRMS, FLOORS, RunProject, cbmt, corrupt_amounts
 
-from cbmt_core.names import Unit
 from cbmt_pipeline.definitions import defs
 from cbmt_pipeline.partitions import firm_partitions
 from cbmt_pipeline.project import Project
@@ -27,7 +26,7 @@ def test_the_run_fails_and_says_which_firm_why(twenty_firms: RunProject) -> None
     assert twenty_firms.run.returncode == 1
     assert "firms are not usable; the others are done" in twenty_firms.run.stdout
     assert "of its rows are bad" in twenty_firms.run.stdout
-    assert Unit.from_slug(twenty_firms.bad_slug).name in twenty_firms.run.stdout
+    assert twenty_firms.bad.name in twenty_firms.run.stdout
 
 
 @pytest.mark.parametrize("table", ["transactions", "cohort_week", "firm_week", "firm"])
@@ -40,7 +39,7 @@ def test_exactly_the_corrupt_firm_is_red(
     assert status is not None
     red = [key for key, value in status.items() if value and value.value == "FAILED"]
     green = [key for key, value in status.items() if value and value.value == "MATERIALIZED"]
-    assert red == [twenty_firms.bad_slug]
+    assert red == [twenty_firms.bad.key]
     assert len(green) == FIRMS - 1
 
 
@@ -55,12 +54,12 @@ def test_the_corrupt_firms_check_failed_with_a_reason(
     ]
     verdicts = {e.partition: e for e in evaluations}
     assert len(verdicts) == FIRMS
-    assert [key for key, e in verdicts.items() if not e.passed] == [twenty_firms.bad_slug]
-    assert "rows are bad" in verdicts[twenty_firms.bad_slug].description
+    assert [key for key, e in verdicts.items() if not e.passed] == [twenty_firms.bad.key]
+    assert "rows are bad" in verdicts[twenty_firms.bad.key].description
 
 
 def test_the_warehouse_holds_the_other_nineteen(twenty_firms: RunProject) -> None:
-    bad = Unit.from_slug(twenty_firms.bad_slug).name
+    bad = twenty_firms.bad.name
     with duckdb.connect(str(twenty_firms.root / "data/cbmt.duckdb"), read_only=True) as con:
         firms = [name for (name,) in con.execute("SELECT firm FROM firm").fetchall()]
         weeks = con.execute("SELECT count(DISTINCT firm), count(DISTINCT week) FROM firm_week").fetchall()
@@ -90,7 +89,7 @@ def test_a_second_run_makes_nothing_that_is_up_to_date(
     twenty_firms: RunProject, instance: dg.DagsterInstance
 ) -> None:
     lake = Project(twenty_firms.root).lake
-    tables = [path for path in lake.root.glob("*/**/*.parquet") if twenty_firms.bad_slug not in str(path)]
+    tables = [path for path in lake.root.glob("*/**/*.parquet") if twenty_firms.bad.slug not in str(path)]
     before = {path: path.stat().st_mtime_ns for path in tables}
     assert len(before) > 10 * FIRMS
     runs = len(instance.get_runs())
@@ -101,7 +100,7 @@ def test_a_second_run_makes_nothing_that_is_up_to_date(
     assert {path: path.stat().st_mtime_ns for path in tables} == before
     # The bad firm is tried once; nothing else runs.
     (new,) = instance.get_runs(limit=len(instance.get_runs()) - runs)
-    assert new.tags["dagster/partition"] == twenty_firms.bad_slug
+    assert new.tags["dagster/partition"] == twenty_firms.bad.key
 
 
 def test_a_firm_that_turns_bad_keeps_its_last_good_tables(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -33,9 +33,9 @@ def test_a_backfill_holds_what_is_stale_and_what_rests_on_it(tmp_path: Path) -> 
     with (tmp_path / "cbmt.toml").open("a") as file:
         file.write(SETTINGS)
     project = Project(tmp_path)
-    slugs = {Unit(firm).slug for firm in FIRMS}
+    keys = {Unit(firm).key for firm in FIRMS}
     first = stale_target(State(project, the_plan()), ("live",))
-    assert all(of == slugs for of in first.firms.values())
+    assert all(of == keys for of in first.firms.values())
     assert {"firm_data", "live_forecasts"} <= set(first.firms)
     assert not {"benchmark_forecasts", "firm_measures"} & set(first.firms)
     assert {"forecast_choice", "bridge", "warehouse", "report"} <= first.across
@@ -45,7 +45,7 @@ def test_a_backfill_holds_what_is_stale_and_what_rests_on_it(tmp_path: Path) -> 
     (tmp_path / "orders/1.csv").write_text(orders_csv(FIRMS[1], amount="11.00"))
     project.intake.update(project.config, project.root)
     changed = stale_target(State(project, the_plan()), ("live",))
-    assert changed.firms["firm_data"] == changed.firms["live_forecasts"] == {Unit(FIRMS[1]).slug}
+    assert changed.firms["firm_data"] == changed.firms["live_forecasts"] == {Unit(FIRMS[1]).key}
     assert "warehouse" in changed.across
 
 

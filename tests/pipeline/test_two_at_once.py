@@ -78,8 +78,8 @@ def test_a_run_beside_a_backfill_of_the_ui(tmp_path: Path, expected: dict[str, s
     with daemon(project.root) as turning:
         from cbmt_pipeline.definitions import defs
 
-        slugs = [unit.slug for unit in project.intake.units()]
-        turning.instance.add_dynamic_partitions(FIRM_PARTITIONS, slugs)
+        keys = [unit.key for unit in project.intake.units()]
+        turning.instance.add_dynamic_partitions(FIRM_PARTITIONS, keys)
         without = ["tuned_models", "neural_forecasts"]
         target = stale_target(State(Project(project.root), plan), PURPOSES, without)
         launch(

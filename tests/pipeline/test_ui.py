@@ -11,9 +11,12 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from helpers.projects import FIRMS, RunProject
+
+from cbmt_pipeline.project import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("twenty_firms")]
 
@@ -65,21 +68,13 @@ def test_exactly_the_corrupt_firm_is_red_in_the_ui(ui: str, twenty_firms: RunPro
         expect(page.get_by_text(f"Materialized ({FIRMS - 1})")).to_be_visible()
         # With only the failed ones shown, the corrupt firm is the one left.
         page.get_by_text(f"Materialized ({FIRMS - 1})").click()
-        expect(page.get_by_text(twenty_firms.bad_slug, exact=True).first).to_be_visible()
+        expect(page.get_by_text(twenty_firms.bad.key, exact=True).first).to_be_visible()
 
-        good = next(
-            slug
-            for slug in sorted(p.name.removesuffix(".csv") for p in _orders(twenty_firms))
-            if slug != twenty_firms.bad_slug and "%" not in slug and "+" not in slug
-        )
-        page.goto(f"{ui}/assets/cohort_week?view=partitions&partition={good}")
+        good = next(unit for unit in Project(twenty_firms.root).intake.units() if unit != twenty_firms.bad)
+        page.goto(f"{ui}/assets/cohort_week?view=partitions&partition={quote(good.key)}")
         page.get_by_text("[Show Markdown]").first.click()
         picture = page.locator("img[alt='cohort layers']")
         expect(picture).to_be_visible()
         assert picture.evaluate("image => image.naturalWidth") > 300
         page.screenshot(path=tmp_path / "cohort_layers.png")
         browser.close()
-
-
-def _orders(project: RunProject) -> list[Path]:
-    return list((project.root / "data/raw/economy/orders").glob("*.csv"))
