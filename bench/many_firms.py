@@ -1,0 +1,160 @@
+"""What does not depend on the size of firms: processor seconds of each stage for 1,000 and 5,000 tiny firms.
+
+    python bench/many_firms.py data/many                    1,000 firms, then 5,000; goes on where it was stopped
+    python bench/many_firms.py data/many --firms 100 500    other sizes
+
+A firm has 40 weeks of three orders, and is forecast by `seasonal_naive`. Each stage runs in a process of its own with
+one worker; `start` is a process that does nothing, which every stage pays too. Growth is the ratio of two sizes,
+without that start: equal to the ratio of firms where a stage is linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+from panel_results.document import table
+
+from cbmt_core import atomic
+from cbmt_core.duck import literal
+
+WEEKS, ORDERS = 40, 3
+STEPS = ("firm_data", "live_forecasts", "forecast_choice", "bridge", "warehouse", "report")
+STAGES = ("start", "read", *STEPS, "idle", "status", "weekly", "firms_sensor", "automation")
+CONFIG = """
+[[sources]]
+name = "shop"
+path = "orders"
+currency = "GBP"
+timezone = "Europe/London"
+[design]
+washout_weeks = 0
+[forecast]
+models = ["seasonal_naive"]
+[networks]
+models = []
+[quality]
+min_customers = 1
+"""
+
+
+def prepare(folder: Path, firms: int) -> None:
+    """Orders of all firms in one file; a firm's customers come twice."""
+    if (folder / "cbmt.toml").exists():
+        return
+    (folder / "orders").mkdir(parents=True)
+    with atomic.replacing(folder / "orders" / "all.parquet") as target:
+        duckdb.sql(
+            f"""COPY (
+                SELECT printf('Firm %05d & Söhne', f) AS firm, printf('c%d', (w * {ORDERS} + k) // 2) AS customer,
+                    TIMESTAMP '2019-01-06 12:00:00'
+                        + INTERVAL (w * 7 + CASE WHEN w = {WEEKS - 1} THEN 6 ELSE 2 * k END) DAY
+                        + INTERVAL (k) MINUTE AS order_time,
+                    CAST(10 + hash(f, w, k) % 90 AS DECIMAL(18, 2)) AS amount
+                FROM range({firms}) firms(f), range({WEEKS}) weeks(w), range({ORDERS}) orders(k)
+            ) TO {literal(str(target))} (FORMAT parquet)"""
+        )
+    atomic.write_text(folder / "cbmt.toml", CONFIG)
+
+
+def do(folder: Path, stage: str) -> None:
+    """Carry out one stage; in a process of its own."""
+    from cbmt_pipeline.cli_run import Job, read_new_files
+    from cbmt_pipeline.cli_status import status
+    from cbmt_pipeline.definitions import defs
+    from cbmt_pipeline.instance import open_instance
+    from cbmt_pipeline.plan import the_plan
+    from cbmt_pipeline.project import Project
+
+    project, plan = Project(folder), the_plan()
+    if stage in ("read", "idle"):
+        read_new_files(project)
+    if stage in (*STEPS, "idle"):
+        wanted = STEPS if stage == "idle" else (stage,)
+        without = tuple(step.name for step in plan if step.name not in wanted)
+        with Job(project, plan, None, workers=1, without=without) as job:
+            job.bring_up_to_date(["live"])
+        assert not job.failures, job.failures
+        assert bool(job.runs) == (stage != "idle"), f"{stage}: {job.runs} steps were made"
+    if stage == "status":
+        status.main(args=[], obj=project, standalone_mode=False)
+    if stage in ("weekly", "firms_sensor", "automation"):
+        with open_instance(project) as instance:
+            _tick(project, instance, stage, defs)
+
+
+def _tick(project, instance, stage, defs):  # type: ignore[no-untyped-def]
+    """What the daemon asks of the project: the job `weekly` without its runs, or one look of a sensor."""
+    import dagster as dg
+
+    from cbmt_pipeline.automation import firms_sensor
+    from cbmt_pipeline.backfills import launch, stale_target
+    from cbmt_pipeline.plan import State, the_plan
+    from cbmt_pipeline.resources import ProjectResource
+
+    if stage == "weekly":
+        target = stale_target(State(project, the_plan()), ("live",))
+        started = launch(instance, defs.resolve_asset_graph(), the_plan(), target, title="bench", tags={})
+        instance.update_backfill(
+            instance.get_backfill(started).with_status(dg._core.execution.backfill.BulkActionStatus.CANCELED)
+        )
+    elif stage == "firms_sensor":
+        resources = {"project": ProjectResource(root=str(project.root))}
+        firms_sensor(dg.build_sensor_context(instance=instance, resources=resources))
+    else:
+        dg.evaluate_automation_conditions(defs=defs, instance=instance)
+
+
+def measure(folder: Path, firms: int) -> dict[str, float]:
+    """Processor seconds of every stage; kept in the project's folder."""
+    kept = folder / "many_firms.json"
+    found: dict[str, float] = json.loads(kept.read_text()) if kept.exists() else {}
+    prepare(folder, firms)
+    for stage in STAGES:
+        if stage in found:
+            continue
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        done = subprocess.run(
+            [sys.executable, __file__, str(folder), "--stage", stage],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        if done.returncode:
+            sys.exit(f"{stage} of {firms} firms failed:\n{done.stdout[-3000:]}")
+        found[stage] = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        print(f"{firms} firms: {stage} {found[stage]:.1f}", file=sys.stderr, flush=True)
+        atomic.write_text(kept, json.dumps(found))
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, help="where the projects are kept")
+    parser.add_argument("--firms", type=int, nargs="+", default=[1000, 5000])
+    parser.add_argument("--stage", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.stage:
+        do(asked.folder, asked.stage)
+        return
+    seconds = {firms: measure(asked.folder / f"firms{firms}", firms) for firms in asked.firms}
+    few, many = min(seconds), max(seconds)
+    rows = []
+    for stage in STAGES[1:]:
+        own = {firms: max(seconds[firms][stage] - seconds[firms]["start"], 0.05) for firms in asked.firms}
+        cells = [f"{own[firms]:.1f}" for firms in asked.firms]
+        rows.append([stage, *cells, f"{1000 * own[many] / many:.1f}", f"{own[many] / own[few]:.1f}"])
+    print(f"processor seconds beyond the start of a process ({many / few:.0f} times the firms):\n")
+    print(table(["stage", *(f"{firms:,} firms" for firms in asked.firms), "ms a firm", "growth"], rows))
+
+
+if __name__ == "__main__":
+    main()
