@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, whatever happens to the writer."""
+"""Write files atomically: a reader sees the complete new file or the old one, also when the writer is killed."""
 
 from __future__ import annotations
 
@@ -54,13 +54,13 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def temporary_name(target: Path) -> Path:
-    """A name beside `target` for its content until it is complete. It says which process writes it."""
+    """The name of a temporary file beside `target`. It holds the machine and process that write it."""
     return target.with_name(f".{target.name}.{_machine()}-{os.getpid()}-{uuid.uuid4().hex[:10]}.tmp")
 
 
 @contextmanager
 def temporary_folder(parent: Path, name: str) -> Iterator[Path]:
-    """A folder below `parent` that is removed at the end; if this process is killed, by `sweep_below`."""
+    """A temporary folder below `parent`, removed at the end. If this process is killed, `sweep_below` removes it."""
     folder = temporary_name(parent / name)
     folder.mkdir(parents=True)
     try:
@@ -74,7 +74,7 @@ def _machine() -> str:
 
 
 def lives(process: int) -> bool:
-    """Whether a process of this machine is there."""
+    """Whether a process of this machine is running."""
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -85,7 +85,7 @@ def lives(process: int) -> bool:
 
 
 def fsync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Flush a file, or the entries of a folder, to disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -94,13 +94,13 @@ def fsync(path: Path) -> None:
 
 
 def sweep(target: Path) -> None:
-    """Remove what killed writers of `target` left behind."""
+    """Remove temporary files that killed writers of `target` left behind."""
     for path in target.parent.glob(f".{escape(target.name)}.*.tmp*"):
         _remove_abandoned(path)
 
 
 def sweep_below(folder: Path) -> list[Path]:
-    """Remove what killed writers left behind anywhere below `folder`, and say what that was."""
+    """Remove temporary files that killed writers left anywhere below `folder`, and return their paths."""
     removed = []
     for place, folders, files in os.walk(folder):
         temporary = [n for n in [*folders, *files] if n.startswith(".") and ".tmp" in n]
@@ -110,7 +110,7 @@ def sweep_below(folder: Path) -> list[Path]:
 
 
 def _remove_abandoned(path: Path) -> bool:
-    """Remove a temporary file or folder whose writer is gone; whether it was removed."""
+    """Remove a temporary file or folder whose writer is gone; return whether it was removed."""
     written_by = _WRITER.search(path.name)
     try:
         if written_by and written_by[1] == _machine():
@@ -130,7 +130,7 @@ def _remove_abandoned(path: Path) -> bool:
 
 @contextmanager
 def only_one(lock: Path, *, or_shared: bool = False) -> Iterator[None]:
-    """Wait until no other process is inside. The lock dies with its holder.
+    """A lock between processes: wait until no other process holds it. The kernel releases it when the holder dies.
 
     Args:
         or_shared: others that asked for the same may be inside too.

@@ -1,4 +1,4 @@
-"""Calendar covariates of weeks: season, trend and holidays, all known ahead of time."""
+"""Calendar covariates of weeks: season, trend and holidays, all known in advance."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def _holiday_weeks(country: str, year: int) -> tuple[tuple[str, date], ...]:
 def calendar_of(first: date, weeks: int, country: str = "US") -> Calendar:
     """The calendar of `weeks` weeks from the Sunday `first`.
 
-    The holiday columns are those that recur in the years 2010 to 2019, whichever weeks are asked for,
-    so that two calendars of one country always agree on their columns.
+    The holiday columns are the holidays that recur in the years 2010 to 2019, whatever the weeks, so that two
+    calendars of one country always have the same columns.
     """
     sundays = np.datetime64(first, "D") + 7 * np.arange(weeks)
     wednesdays = sundays + 3

@@ -1,4 +1,4 @@
-"""Orders become weekly acquisition cohorts: cohort_week, firm_week and the firm's own row, in SQL."""
+"""SQL that makes the tables cohort_week, firm_week and firm from a firm's orders."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ def _weeks(window: Window) -> str:
 
 
 def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, design: Timeline) -> None:
-    """Make the temporary table `cohort_week` of one unit from the relation `orders` (SPEC of the tables:
-    `schema/`).
+    """Make the temporary table `cohort_week` of one unit from the relation `orders`. `schema/` defines its columns.
 
-    Customers with an order before the first calibration week form the left-censored cohort; the cohort
-    of the others is the week of their first order. The initial order is a customer's earliest; equal
-    times are told apart by order id, so that the table does not depend on the order of rows. Such ties
-    are rare and order ids are long: only tied customers' ids are looked at.
+    Customers with an order before the first calibration week form the left-censored cohort; the cohort of the others
+    is the week of their first order. The initial order is a customer's earliest; of orders at the same time it is the
+    one with the smallest order id, so that the table does not depend on the order of rows. Such ties are rare and
+    order ids are long, so only tied customers' ids are read.
     """
     panel = design.panel
     # For the left-censored cohort the first order ever is unknown, so all its orders are repeats.

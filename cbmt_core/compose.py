@@ -1,4 +1,4 @@
-"""Revenue from drivers: the only place where sales are composed."""
+"""Compose revenue from the drivers. All sales in the product are computed here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["BadForecast", "DrawnForecast", "DriverDraws", "RevenueForecast", "co
 
 
 class BadForecast(CbmtError):
-    """A model's forecast is not what the contract says."""
+    """A model's forecast breaks the model contract: wrong shape, not finite, or negative."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,8 +48,8 @@ class RevenueForecast:
 def compose(panel: FirmPanel, drivers: PrimitiveForecast | SalesForecast) -> RevenueForecast:
     """Y = size (1[birth] + R) V (Web App. "Walk-Forward Inference Algorithm").
 
-    `panel` is the one the model was fitted on. A forecast that is not finite and positive where it should be is
-    refused: a sum over cohorts would hide it.
+    `panel` is the one the model was fitted on. Raises BadForecast for values that are not finite and positive: a sum
+    over cohorts would hide them.
     """
     horizon = drivers.horizon
     if isinstance(drivers, SalesForecast):
@@ -120,10 +120,10 @@ class DriverDraws:
 
 @dataclass(frozen=True, eq=False)
 class DrawnForecast:
-    """What the drivers of each draw compose to, by week: all [K, H].
+    """Sales and orders composed from each draw of the drivers, by week; every array is [K, H].
 
-    The base are the cohorts of the bridge's existing base; the others are later cohorts. Of a model that forecasts
-    sales alone everything but `sales` is unknown (NaN).
+    `base_...` are sums over the cohorts of the bridge's existing base, the others over later cohorts. For a model
+    that forecasts sales alone, everything but `sales` is NaN.
     """
 
     weeks: npt.NDArray[np.datetime64]

@@ -1,4 +1,4 @@
-"""Panels out of DuckDB relations: the drivers of a firm, and its customers one by one."""
+"""Read panels from DuckDB relations: a firm's drivers and, on request, its single customers."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["customer_history", "read_design", "read_panel", "read_timeline"]
 
 
 def read_design(con: duckdb.DuckDBPyConnection, study: str = "study") -> StudyDesign:
-    """The design a published file was made with."""
+    """The study design that a published file was made with."""
     return StudyDesign(**_row(con, STUDY, study))
 
 
 def read_timeline(con: duckdb.DuckDBPyConnection, timeline: str = "timeline") -> Timeline:
-    """The weeks of a published file."""
+    """The timeline of a published file."""
     return Timeline(**_row(con, TIMELINE, timeline))
 
 
@@ -45,7 +45,7 @@ def read_panel(
 ) -> FirmPanel:
     """A firm's panel from the relation `cohort_week`, with its customers where `orders` is given.
 
-    In a published file the timeline is read along: `read_panel(duckdb.connect("cbmt.duckdb"), "ACME")`.
+    A published file holds its timeline too: `read_panel(duckdb.connect("cbmt.duckdb"), "ACME")`.
     """
     design = design or read_timeline(con)
     frame = con.execute(
@@ -70,9 +70,9 @@ def customer_history(
 ) -> CustomerHistory:
     """Order weeks of every customer of one firm, from its relations `orders` and `cohort_week`.
 
-    Customers stand in the order of their cohorts in the panel; within a cohort the order follows from
-    their weeks, not from that of the rows. Cohorts of another size than `cohort_week` says are an error:
-    the orders are then not those the cohorts were counted from.
+    Customers are sorted by cohort as in the panel, and within a cohort by their order weeks, whatever the order of
+    the rows. Raises an error where cohort sizes differ from `cohort_week`: the orders are then not those that the
+    cohorts were counted from.
     """
     first, last = design.panel.first, design.panel.last
     cohort = f"greatest(min(week), DATE '{design.left_censored_cohort or first}')"

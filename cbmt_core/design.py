@@ -25,9 +25,9 @@ MAX_HOLDOUT_WEEKS = 47
 
 @dataclass(frozen=True)
 class StudyDesign(Timeline):
-    """A timeline and the study on it. The defaults are the paper's (section "Study Design").
+    """A timeline with the windows of the study. The defaults are the paper's (section "Study Design").
 
-    The data may go on after the study: its windows stay where they are when new weeks arrive.
+    The timeline may extend beyond the study: the study's windows do not move when new weeks arrive.
     """
 
     training_weeks: int = 98
@@ -75,8 +75,8 @@ class StudyDesign(Timeline):
     def over(
         cls, timeline: Timeline, *, washout_weeks: int | None = None, holdout_weeks: int | None = None
     ) -> StudyDesign:
-        """The study whose holdout ends with the timeline: at most 47 weeks of it unless stated, what a year of
-        training and the validation window leave; training takes the rest.
+        """The study whose holdout ends with the timeline. Unless stated, the holdout is as many weeks as a year of
+        training and the validation window leave, at most 47; training takes the rest.
 
         Raises HistoryTooShort, which says how many weeks are missing, where that leaves fewer than 13.
 
@@ -98,7 +98,7 @@ class StudyDesign(Timeline):
 
     @classmethod
     def at(cls, timeline: Timeline, origin: date, holdout_weeks: int) -> StudyDesign:
-        """The study with this origin and holdout, wherever the timeline ends."""
+        """The study with this origin and holdout on a timeline that may extend beyond it."""
         calibration = (origin - timeline.panel.first).days // 7 + 1
         base = {field.name: asdict(timeline)[field.name] for field in fields(Timeline)}
         return cls(
@@ -132,7 +132,7 @@ class StudyDesign(Timeline):
 
     @property
     def bridge_baseline(self) -> Window:
-        """The target's weeks one season earlier; its last week is the cohort cutoff."""
+        """The weeks one season (52 weeks) before the target; its last week is the cohort cutoff."""
         return self.holdout.shifted(-SEASON)
 
     @property

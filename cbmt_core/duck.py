@@ -1,4 +1,4 @@
-"""DuckDB connections that stay within their means, and the quoting every SQL text needs."""
+"""DuckDB connections with limited memory, and quoting for SQL."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ __all__ = ["connect", "identifier", "literal", "parquet", "path_literal"]
 def connect(
     spill: Path | None = None, *, memory: str = "4GB", threads: int | None = None
 ) -> duckdb.DuckDBPyConnection:
-    """An in-memory database that spills into a folder of its own beside `spill` beyond `memory`.
+    """An in-memory database with a memory limit, which spills to its own folder beside `spill`.
 
     What a killed process leaves there is found by the folder's name and removed.
-    Row order is kept, and no progress bar is shown: progress is told per firm and per file.
+    Row order is kept, and DuckDB's progress bar is off: the program shows progress by firm and file.
     """
     con = duckdb.connect()
     con.execute(f"SET memory_limit = {literal(memory)}")
@@ -41,12 +41,12 @@ def literal(text: str) -> str:
 
 
 def path_literal(path: Path) -> str:
-    """The path of one file, for functions that would take it for a glob."""
+    """The path of one file as an SQL string, with glob characters escaped."""
     return literal(re.sub(r"([*?[])", r"[\1]", str(path)))
 
 
 def parquet(paths: Iterable[Path]) -> str:
-    """The relation of the rows in these very files: no globs, no columns taken from folder names."""
+    """The relation of the rows in exactly these files: no globs, no columns taken from folder names."""
     return f"read_parquet([{', '.join(map(path_literal, paths))}], hive_partitioning = false)"
 
 

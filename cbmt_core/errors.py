@@ -1,4 +1,4 @@
-"""One exception per kind of trouble; each message says who, what and what to do."""
+"""One exception class for each kind of error. A message names the firm or file, the problem and what to do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class CbmtError(Exception):
 
 
 class ConfigError(CbmtError):
-    """The configuration says something impossible or leaves out something needed."""
+    """The configuration has an impossible value or lacks a needed one."""
 
 
 class UnreadableSource(CbmtError):
@@ -21,7 +21,7 @@ class UnreadableSource(CbmtError):
 
 
 class BadFirmData(CbmtError):
-    """One firm's data cannot be used; other firms are not concerned."""
+    """One firm's data cannot be used; other firms are not affected."""
 
     def __init__(self, firm: str, reason: str) -> None:
         super().__init__(f"firm {firm!r}: {reason}")
@@ -30,14 +30,14 @@ class BadFirmData(CbmtError):
 
 
 class BadTable(CbmtError):
-    """A table that the user brings beside the orders cannot be used."""
+    """A table that the user supplies besides the orders cannot be used."""
 
     def __init__(self, file: Path | str, reason: str) -> None:
         super().__init__(f"{file}: {reason}")
 
 
 class HistoryTooShort(CbmtError):
-    """The data span fewer whole weeks than a study needs."""
+    """The data span fewer complete weeks than a study needs."""
 
     def __init__(self, first_day: date, last_day: date, *, have: int, need: int) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""All data tables of firms in one go: orders, cohorts, weeks, and the verdict on each."""
+"""Make and check all data tables of firms: orders, cohorts, weeks, and the verdict on each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATA_TABLES = ("transactions", "quarantine", "cohort_week", "firm_week", "firm")
 
 @dataclass(eq=False)
 class FirmTables:
-    """The temporary tables of one unit on a connection of its own, and what was found out about them."""
+    """One unit's temporary tables on their own connection, with the verdicts on them."""
 
     con: duckdb.DuckDBPyConnection
     unit: Unit
@@ -45,7 +45,7 @@ class FirmTables:
         return self.error is None and not self.errors
 
     def try_to(self, make: Callable[[FirmTables], None], *tables: str) -> None:
-        """Make some of the tables; what goes wrong is this firm's alone."""
+        """Make some of the tables; an error is recorded for this firm and does not stop others."""
         try:
             make(self)
         except (CbmtError, duckdb.Error, OSError) as error:
@@ -55,7 +55,8 @@ class FirmTables:
 
 
 def make_firm_tables(firms: Sequence[FirmTables], intake: Intake, project: ProjectConfig) -> None:
-    """Make and judge the tables of units, each on its connection. Nothing is built on a table that is not trusted."""
+    """Make and check the tables of units, each on its connection. Once a table fails its checks, no further ones are
+    made."""
     sources = {source.name: source for source in project.sources}
 
     def orders(firm: FirmTables) -> None:
@@ -91,10 +92,10 @@ def _candidate(firm: FirmTables, project: ProjectConfig) -> Candidate:
 
 
 def week_digests(con: duckdb.DuckDBPyConnection, timeline: Timeline) -> dict[str, str]:
-    """Week -> digest of all that the tables on `con` say of the weeks up to it, and of who the firm is.
+    """Week -> digest of all rows on `con` up to that week, of the firm's own row, and of the washout and calendar.
 
-    A forecast depends on the weeks up to its origin alone: with these it need not be made again when later weeks
-    arrive. Any model input that changes (a late order, the washout, the holiday calendar) changes the digest.
+    A forecast depends on the weeks up to its origin alone, so it stays current while the digest of its origin does. A
+    late order, another washout or another holiday calendar changes the digests from its week on.
     """
     (who,) = con.execute("SELECT parent, segment, industry, currency, timezone FROM firm").fetchall()
     dates = (timeline.first_week, timeline.washout_weeks, timeline.validation_weeks, timeline.country)

@@ -1,4 +1,4 @@
-"""One model fitted to one firm, and what is kept of it on disk, also when it could not be fitted."""
+"""ModelFit: one model fitted to one firm, with its files on disk, also when the fit failed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class ModelFit:
-    """One model on one firm. Without a fitted model there is a reason."""
+    """One model on one firm: the fitted model, or the reason why there is none."""
 
     firm: str
     model: str
@@ -41,9 +41,9 @@ class ModelFit:
 
 
 def guarded(action: Callable[[], T]) -> tuple[T | None, str | None, float]:
-    """What `action` gives, or why it gives nothing, and its processor seconds.
+    """The result of `action` or the reason why it failed, and its processor seconds.
 
-    A defect in one model must not lose the others; it is recorded, not hidden.
+    An exception in one model is recorded, so that the other models still run.
     """
     started = time.process_time()
     result, reason = None, None
@@ -57,7 +57,7 @@ def guarded(action: Callable[[], T]) -> tuple[T | None, str | None, float]:
 
 
 def fit_model(name: str, panel: FirmPanel, seed: int, **options: Any) -> ModelFit:
-    """Fit one model on the whole of `panel`; `options` are the model's own, as `build` takes them."""
+    """Fit one model on all weeks of `panel`; `options` are those of the model, as `build` takes them."""
     model = build(name, **options)  # Imports its module, which is not part of the fit's time.
     fitted, reason, seconds = guarded(lambda: model.fit(panel, seed=seed))
     trials = fitted.record.trials if fitted else ()
@@ -69,8 +69,8 @@ def fit_model(name: str, panel: FirmPanel, seed: int, **options: Any) -> ModelFi
 def stage_fit(fit: ModelFit, folder: Path) -> dict[Path, Path]:
     """Write the fit's files under temporary names in `folder`: final path -> temporary path.
 
-    Once they are in their places, `load_fit` reads the fit back and `cbmt_core.models.load` its model. Whoever puts
-    them there removes `commit_markers` first and keeps the order, in which `fit.json` is last.
+    Once they are renamed, `load_fit` reads the fit and `cbmt_core.models.load` its model. The caller must remove
+    `commit_markers` first and rename the files in this order, in which `fit.json` is last.
     """
     folder.mkdir(parents=True, exist_ok=True)
     staged = stage(fit.fitted, folder) if fit.fitted else {}
@@ -91,7 +91,7 @@ def stage_fit(fit: ModelFit, folder: Path) -> dict[Path, Path]:
 
 
 def commit_markers(folder: Path) -> tuple[Path, ...]:
-    """The files of a fit without which the others do not count."""
+    """The commit markers of a fit: without them its other files are ignored."""
     return folder / "fit.json", folder / "model.json"
 
 

@@ -1,4 +1,4 @@
-"""What must hold of a forecast before it is used: finite, adding up, and within reach of the firm's history."""
+"""Checks of a forecast before it is used: finite, adds up, and plausible beside the firm's history."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ YEAR = 52
 
 @dataclass(frozen=True)
 class ForecastFinding:
-    """What is wrong with one model's forecast of a firm."""
+    """A problem found in one model's forecast of a firm."""
 
     model: str
     text: str
@@ -39,10 +39,10 @@ class ForecastFinding:
 def check_forecasts(
     tables: Mapping[str, pd.DataFrame], panel: FirmPanel, horizon: int
 ) -> list[ForecastFinding]:
-    """Judge the rows of `forecast_week` and `forecast_cohort_week` as they are about to be stored.
+    """Check the rows of `forecast_week` and `forecast_cohort_week` before they are stored.
 
     Args:
-        panel: what the models were fitted on; its last week is the origin.
+        panel: the panel that the models were fitted on; its last week is the origin.
         horizon: weeks that were to be forecast.
     """
     cohorts = tables["forecast_cohort_week"]
@@ -59,7 +59,7 @@ def check_forecasts(
 
 
 def _broken(weeks: pd.DataFrame, cohorts: pd.DataFrame, panel: FirmPanel, horizon: int) -> str:
-    """The first promise that a forecast breaks; empty if it keeps all."""
+    """The first hard check that a forecast fails; empty if it passes all."""
     expected = panel.weeks[-1] + 7 * np.arange(1, horizon + 1)
     days = weeks["week"].to_numpy("datetime64[D]")
     if len(days) != horizon or (days != expected.astype("datetime64[D]")).any():
@@ -94,7 +94,7 @@ def _broken(weeks: pd.DataFrame, cohorts: pd.DataFrame, panel: FirmPanel, horizo
 
 
 def _out_of_reach(sales: np.ndarray, history: np.ndarray) -> str:
-    """How a forecast lies beyond anything the firm has sold; empty if it does not."""
+    """In what way a forecast is implausible beside the firm's past sales; empty if it is not."""
     past, peak = float(history[-YEAR:].mean()), float(history.max())
     mean, most = float(sales.mean()), float(sales.max())
     if past <= 0:

@@ -1,4 +1,4 @@
-"""Many models on one firm: fit, forecast, compose, and keep a record of each, also of failures."""
+"""Run many models on one firm: fit, forecast, compose sales, and record each fit, also failed ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORECAST_TABLES = ("model_fit", "forecast_week", "forecast_cohort_week")
 
 @dataclass(frozen=True, eq=False)
 class ModelRun:
-    """One model on one firm. Without a forecast there is a reason."""
+    """One model's forecast of one firm, or the reason why there is none."""
 
     firm: str
     model: str
@@ -46,7 +46,7 @@ class ModelRun:
 
 
 def run_model(name: str, panel: FirmPanel, horizon: int, seed: int) -> ModelRun:
-    """Fit one model on the whole of `panel` and forecast. Whatever goes wrong becomes the run's reason."""
+    """Fit one model on all weeks of `panel` and forecast. An exception becomes the run's reason."""
     return forecast_fit(fit_model(name, panel, seed), panel, horizon)
 
 
@@ -88,7 +88,7 @@ def run_models(
 ) -> list[ModelRun]:
     """Run each model on `panel.until(origin)`, which holds nothing after the origin; `horizon` is at least 1.
 
-    Arithmetic is kept to one thread: firms run side by side, and sums do not depend on the machine.
+    Arithmetic uses one thread: firms run in parallel, and sums do not depend on the number of cores.
     """
     if horizon < 1:
         raise ValueError(f"a forecast goes at least one week ahead, not {horizon}")
@@ -102,7 +102,7 @@ def run_models(
 
 
 def forecast_tables(runs: Iterable[ModelRun], purpose: Purpose = "study") -> dict[str, pd.DataFrame]:
-    """The runs as rows of `FORECAST_TABLES`, and of `forecast_spread`."""
+    """The runs as rows of `FORECAST_TABLES` and `forecast_spread`."""
     runs = list(runs)
     done = [run for run in runs if run.forecast is not None]
     frames = {

@@ -54,10 +54,9 @@ def smape(actual: Floats, forecast: Floats, weight: Floats | None = None) -> flo
 def mase(actual: Floats, forecast: Floats, weight: Floats | None = None) -> float:
     """Mean |F - X| over the mean |X_t - X_(t-1)| of the same weeks (Web App. "MASE Definition").
 
-    Rows of a matrix are series of their own: errors and naive steps are averaged over all rows
-    before one is divided by the other, so that a cohort that never moves does no harm. Across an
-    unknown (NaN) week the naive forecast is the last known value. NaN when the scale is unknown,
-    or zero under a forecast that errs.
+    Rows of a matrix are series of their own: errors and naive steps are averaged over all rows before the division,
+    so that a cohort with constant values does not divide by zero. Across an unknown (NaN) week the naive forecast is
+    the last known value. NaN when the scale is unknown, or zero while the error is not.
     """
     rows, guesses = np.atleast_2d(actual), np.atleast_2d(forecast)
     weights = _weights(rows, weight)
@@ -79,11 +78,11 @@ def mase(actual: Floats, forecast: Floats, weight: Floats | None = None) -> floa
 def score(panel: FirmPanel, forecast: RevenueForecast, origin: date) -> list[Score]:
     """Score a forecast made at `origin` against a panel that holds the weeks after it.
 
-    ROPC and AOV are weighted by cohort size (section "Why Joint Customer-Base Forecasting Helps",
-    note to the family table), AOV is scored where there were orders. Cohort outcomes are scored
-    over the cohorts that came to exist, those born after the origin included; a forecast cohort
-    that nobody joined shows in acquisition and total sales. Horizons longer than the forecast or
-    the panel are left out. A forecast of sales alone is scored on total sales alone.
+    ROPC and AOV are weighted by cohort size (section "Why Joint Customer-Base Forecasting Helps", note to the family
+    table), AOV is scored where there were orders. Cohort outcomes are scored over the cohorts that exist in the
+    panel, those born after the origin included; a forecast cohort without customers shows in acquisition and total
+    sales. Horizons longer than the forecast or the panel are left out. A forecast of sales alone is scored on total
+    sales alone.
     """
     start = int(np.searchsorted(panel.weeks, np.datetime64(origin, "D"), side="right"))
     if start == panel.n_weeks or forecast.weeks[0] != panel.weeks[start]:

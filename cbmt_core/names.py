@@ -1,4 +1,4 @@
-"""Names of firms and segments, written as folders (slugs) and as partition keys; both lead back to the name."""
+"""Names of firms and segments as folder names (slugs) and partition keys; both can be decoded to the name."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ def _of_key(key: str) -> str:
 
 @dataclass(frozen=True, order=True)
 class Unit:
-    """What is forecast as one: a firm, or one segment of it."""
+    """Unit of forecasting: a firm, or one segment of a firm."""
 
     firm: str
     segment: str | None = None
 
     @property
     def name(self) -> str:
-        """How the unit is called in the `firm` column of every table."""
+        """The unit's name in the `firm` column of every table."""
         return self.firm if self.segment is None else f"{self.firm}{SEPARATOR}{self.segment}"
 
     @property
     def slug(self) -> str:
-        """Folder and file name: the name as a URL would carry it."""
+        """Folder and file name: the percent-encoded name."""
         parts = [self.firm] if self.segment is None else [self.firm, self.segment]
         return SEPARATOR.join(_encode(part) for part in parts)
 
@@ -84,7 +84,7 @@ class Unit:
 
     @property
     def key(self) -> str:
-        """Partition key: the name as it is, but for what a key cannot hold, which is written as %XX."""
+        """Partition key: the name, with characters that Dagster does not allow in keys written as %XX."""
         parts = [self.firm] if self.segment is None else [self.firm, self.segment]
         return SEPARATOR.join(_as_key(part) for part in parts)
 
@@ -101,7 +101,7 @@ class Unit:
 
 
 class UnknownFirm(CbmtError):
-    """No firm has this name; the message names those that come nearest to it."""
+    """No firm has this name; the message suggests the most similar names."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
         names = sorted(set(known))

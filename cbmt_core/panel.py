@@ -38,7 +38,7 @@ class CustomerHistory:
     week: npt.NDArray[np.int16]
 
     def until(self, weeks: int, cohorts: int) -> CustomerHistory:
-        """Orders of the first `weeks` weeks, of customers of the first `cohorts` cohorts."""
+        """Orders in the first `weeks` weeks by customers of the first `cohorts` cohorts."""
         customer = np.repeat(np.arange(len(self.cohort)), np.diff(self.start))
         kept = self.week < weeks
         counts = np.bincount(customer[kept], minlength=len(self.cohort))
@@ -81,7 +81,7 @@ class FirmPanel:
     customers: CustomerHistory | None = None
 
     def __post_init__(self) -> None:
-        """A gap in the numbers would go unnoticed into every sum a model makes."""
+        """Check shapes and values: an unexpected NaN would spread into every sum that a model makes."""
         weeks, cohorts = np.ones(self.n_weeks, bool), np.ones(len(self.birth), bool)
         for name, known in {"A": weeks, "S": weeks, "size": cohorts, "R": self.born, "Y": self.born}.items():
             values = getattr(self, name)
@@ -132,7 +132,7 @@ class FirmPanel:
 
     @property
     def digest(self) -> str:
-        """Differs between panels that hold different numbers of a firm."""
+        """Digest of the panel's numbers."""
         design = self.design
         dates = (self.first_week, self.origin, design.washout_weeks, design.validation_weeks, design.country)
         seen = hashlib.sha256(f"{self.firm}{dates}".encode())
@@ -166,8 +166,8 @@ class FirmPanel:
     def since_first_order(self) -> FirmPanel:
         """The panel without the weeks before the firm's first order: copies, no views.
 
-        Itself where there are none, and where a left-censored cohort says that the firm is older than the panel.
-        The rows are the same cohorts: none was born earlier.
+        The panel itself where there are no such weeks, or where a left-censored cohort shows that the firm is older
+        than the panel. The cohorts are the same, because none was born earlier.
         """
         if not len(self.birth) or self.birth[0] == LEFT_CENSORED:
             return self

@@ -1,4 +1,4 @@
-"""Tables judged by their Great Expectations suites, with verdicts in plain words."""
+"""Check tables with their Great Expectations suites, with verdicts in plain words."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A firm's tables that are to be judged.
+    """A firm's tables to be checked.
 
     Args:
-        con: the connection that has them.
-        relations: what each table is called there.
+        con: the connection that holds them.
+        relations: table -> its name on `con`.
     """
 
     con: duckdb.DuckDBPyConnection
@@ -59,16 +59,16 @@ def check_table(
     limits: QualityConfig,
     counts: OrderCounts,
 ) -> Verdict:
-    """Judge one firm's table. `relations` says what to call each table of the firm on `con`."""
+    """Check one firm's table. `relations` maps each table to its name on `con`."""
     (verdict,) = check_tables(table, [Candidate(con, relations, Facts(design, limits, counts))])
     return verdict
 
 
 def check_tables(table: str, firms: Sequence[Candidate]) -> list[Verdict]:
-    """Judge the same table of many firms, in their order.
+    """Check the same table of many firms, in their order.
 
-    A suite costs far more than its rows. So the rows of all firms are judged together first, each expectation being
-    one about every row or about the rows of a firm; whoever has a row that fails is then judged alone, in words.
+    Running a suite costs far more than its rows. So the rows of all firms are checked together first; firms with a
+    row that fails are then checked one by one, to word their verdicts.
     """
     query, _, suite = CHECKED_TABLES[table]
     verdicts: dict[int, Verdict] = {}
@@ -99,7 +99,7 @@ def check_tables(table: str, firms: Sequence[Candidate]) -> list[Verdict]:
 
 
 def _with_failing_rows(table: str, promises: list[Any], frames: Mapping[int, pd.DataFrame]) -> set[int]:
-    """The firms that have a row which fails; all where an expectation does not say whose rows failed."""
+    """The firms with a failing row; all firms where an expectation does not report which rows failed."""
     together = pd.concat(
         [frame.assign(**{FIRM: place}) for place, frame in frames.items()], ignore_index=True
     )

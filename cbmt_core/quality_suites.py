@@ -1,4 +1,4 @@
-"""What trusted tables look like: the Great Expectations suite of each table, and the query it looks at."""
+"""The Great Expectations suite of each table, and the query that it checks."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = ["CHECKED_TABLES", "FIRM", "Facts"]
 CENT = 0.01
 TINY = 1e-9
 FIRM = "_firm"
-"""Column that tells apart the firms whose rows are judged together."""
+"""Column with the firm's number, where rows of several firms are checked together."""
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What a suite is judged by, beside the table."""
+    """What the expectations of a suite depend on besides the table: dates, limits and counts."""
 
     design: Timeline
     limits: QualityConfig
     counts: OrderCounts
     firms: int = 1
-    """Firms whose rows are judged together."""
+    """Number of firms whose rows are checked together."""
 
 
 def _promise(
@@ -40,18 +40,18 @@ def _promise(
     passing: float | None = None,
     **options: Any,
 ) -> Any:
-    """An expectation that knows what it promises in words.
+    """An expectation with its description in words.
 
     Args:
-        setting: the setting under [quality] that it is a limit of, and its value.
-        passing: value of the setting that would pass; what was found unless stated.
+        setting: name and value of the limit under [quality] that it checks.
+        passing: the value of the setting that would pass; by default the value found.
     """
     meta = {"says": says, "setting": setting, "passing": passing}
     return kind(severity="warning" if warn else "critical", meta=meta, **options)
 
 
 def _once(e: Any, says: str, columns: list[str], facts: Facts) -> Any:
-    """The columns name a row of a firm once."""
+    """The columns are a key: no two rows of a firm have the same values in them."""
     if facts.firms == 1 and len(columns) == 1:
         return _promise(e.ExpectColumnValuesToBeUnique, says, column=columns[0])
     of_firm = [FIRM] if facts.firms > 1 else []
@@ -83,7 +83,7 @@ def _transactions_query(relations: Mapping[str, str], facts: Facts) -> str:
 
 
 def _counted(counts: OrderCounts) -> int:
-    """Rows that the bad ones are a share of."""
+    """The number of rows that bad rows are counted against."""
     return max(1, counts.rows_in - counts.rows_out_of_window)
 
 

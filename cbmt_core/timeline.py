@@ -1,4 +1,4 @@
-"""Timeline and Origin: which weeks the data hold, and where a forecast stands in them."""
+"""Timeline and Origin: the weeks that the data cover, and the week, horizon and purpose of a forecast."""
 
 from __future__ import annotations
 
@@ -69,12 +69,12 @@ def whole_weeks(first_day: date, last_day: date) -> tuple[date, int]:
 
 
 def choose_washout(weeks: int, validation_weeks: int, holdout_weeks: int | None = None) -> int:
-    """The longest of 52, 26, 13 and 0 weeks that leaves enough for a study (a year of training, the validation
-    window, the holdout or at least 13 weeks of it); in younger data, the longest of 26, 13 and 0 weeks that leaves 26
-    for a live forecast.
+    """The longest of 52, 26, 13 and 0 weeks that leaves enough for a study: a year of training, the validation
+    window, and the holdout (or at least 13 weeks of it). In shorter data, the longest of 26, 13 and 0 weeks that
+    leaves 26 for a live forecast.
 
     Args:
-        weeks: whole weeks of the data.
+        weeks: complete weeks of the data.
         holdout_weeks: the holdout the study shall have, where that is fixed.
     """
     holdout = MIN_HOLDOUT_WEEKS if holdout_weeks is None else holdout_weeks
@@ -120,7 +120,7 @@ class Window:
 
 @dataclass(frozen=True, order=True)
 class Origin:
-    """Where a forecast stands: the last week it has seen, how many weeks it looks ahead, and what it is for."""
+    """Origin of a forecast: the last observed week, the horizon in weeks, and the purpose."""
 
     week: date
     horizon: int
@@ -133,13 +133,14 @@ class Origin:
 
     @property
     def needed_week(self) -> date:
-        """The last week a firm must have delivered to take part: a study judges its forecasts, and needs its target."""
+        """The last week that a firm must have delivered to be included. For a study this is the end of the target,
+        because its forecasts are scored."""
         return self.target.last if self.purpose == "study" else self.week
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The weeks the data hold.
+    """The weeks that the data cover.
 
     Orders from `observed_from` up to the first week after the washout are washout: whoever orders there
     belongs to the one left-censored cohort. With `washout_weeks == 0` there is none. `delivered_to` is the day
@@ -199,7 +200,7 @@ class Timeline:
         )
 
     def until(self, week: date) -> Timeline:
-        """The same weeks up to `week`, where they go on after it."""
+        """The timeline cut after `week`; itself where it ends by then."""
         return replace(self, delivered_to=week + timedelta(days=6)) if week < self.panel.last else self
 
     @property
@@ -219,18 +220,19 @@ class Timeline:
         return self.washout.last if self.washout_weeks else None
 
     def live_origins(self) -> list[Origin]:
-        """The last whole week, once there are enough before it; at most one."""
+        """The last complete week, once there are enough weeks before it; at most one origin."""
         return [Origin(self.panel.last, HORIZON, "live")] if len(self.panel) >= MIN_LIVE_WEEKS else []
 
     def backtest_origins(self) -> list[Origin]:
-        """Every 13th week before the last one, as many as the history bears, oldest first."""
+        """Every 13th week before the last one that has enough history, oldest first."""
         return [Origin(week, HORIZON, "backtest") for week in self._quarters() if week < self.panel.last]
 
     def prior_week(self, origin: Origin) -> date | None:
-        """The week up to which firms teach the prior of forecasts made at `origin`; None while they cannot.
+        """The week up to which the prior of forecasts made at `origin` is learned; None while there is too little
+        history.
 
-        A study and a backtest learn up to their own origin, a live forecast up to the last week on the backtests'
-        grid: what firms have in common changes slowly, so it is learned four times a year and not every week.
+        For a study or backtest this is its origin, for a live forecast the last week on the backtests' grid: the
+        prior changes slowly, so it is learned four times a year and not every week.
         """
         if origin.purpose != "live":
             return origin.week

@@ -1,7 +1,7 @@
 """Staged search for settings: broad random, grid within the promising range, TPE refinement.
 
-The stages follow section "Study Design" of the paper. A study may be stored, in a journal file or a
-PostgreSQL database; a killed search then goes on where it was and ends as if it had never stopped.
+The stages follow section "Study Design" of the paper. A study may be stored in a journal file or a PostgreSQL
+database; a killed search then resumes and ends as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -85,13 +85,12 @@ def search(
     margin: float = 0.0,
     progress: Progress | None = None,
 ) -> Found:
-    """The setting with the least error. `first` are tried before all others; the very first of them is the
-    default, which stays unless another is better by the share `margin`.
+    """Search for the setting with the least error. `first` are tried before all others; the first of them is the
+    default, which is kept unless another is better by the share `margin`.
 
-    `objective` returns an error and notes. Every trial's draws depend on the seed and on the trials
-    finished before it, on nothing else; trials run one after the other. A stored study is known by its name,
-    by the search's own settings and by `depends`, the rest of what its errors depend on: when any of it
-    changes, a new study begins.
+    `objective` returns an error and notes. Trials run one after the other, and their draws depend only on the seed
+    and on the trials before. A stored study is identified by its name, the search's settings and `depends`,
+    everything else that the errors depend on: when any of these changes, a new study begins.
     """
     settings = repr((sorted(space.items()), list(first), stages, seed, depends))
     opened = _open(storage, f"{study}/{hashlib.sha256(settings.encode()).hexdigest()[:16]}")
@@ -115,7 +114,7 @@ def search(
 
 
 def forget(storage: str | Path, study: str) -> None:
-    """Remove every stored study of that name, whatever it depended on."""
+    """Remove every stored study of that name, with any `depends`."""
     if not _is_address(storage) and not Path(storage).exists():
         return
     backend = _backend(storage)
@@ -125,7 +124,7 @@ def forget(storage: str | Path, study: str) -> None:
 
 
 def check_storage(storage: str | Path) -> None:
-    """Raise ConfigError where studies cannot be kept."""
+    """Raise ConfigError if studies cannot be stored there."""
     try:
         optuna.get_all_study_names(_backend(storage))
     except Exception as error:  # Whatever the driver, its absence or the server says.
@@ -138,7 +137,7 @@ def check_storage(storage: str | Path) -> None:
 
 
 def without_password(text: str, storage: str | Path) -> str:
-    """`text` without the password of a database's address, however it is written there."""
+    """`text` with the password of a database address removed, in any of its notations."""
     if not _is_address(storage):
         return text
     given = {word for pattern in _PASSWORD for word in pattern.findall(str(storage))}
@@ -204,7 +203,7 @@ def _backend(storage: str | Path) -> Any:
 
 
 def _mend(journal: Path) -> None:
-    """Undo what a killed writer left: half a line, which the next would be glued to, and a lock."""
+    """Repair a journal after a killed writer: remove an unfinished last line and a stale lock."""
     Path(f"{journal}.lock").unlink(missing_ok=True)
     if journal.exists():
         with journal.open("rb+") as file:
@@ -229,7 +228,7 @@ def _score(trial: FrozenTrial) -> float:
 
 
 def _grid(trials: Sequence[FrozenTrial], space: Space, points: int) -> list[dict[str, Any]]:
-    """Settings between the best random trials: a grid over two numbers, the rest as in the best trial."""
+    """A grid of settings over two numbers between the best random trials; the rest is as in the best trial."""
     ranked = sorted(trials, key=_score)
     best = ranked[: max(2, math.ceil(PROMISING * len(ranked)))]
     numbers = [n for n, d in space.items() if not isinstance(d, CategoricalDistribution)]

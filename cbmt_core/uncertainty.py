@@ -19,7 +19,7 @@ DRIVERS = ("acquisition", "repeat", "order_value")
 class Deviations(NamedTuple):
     """K draws of how far the logs of the drivers lie from their forecast: each [K, 3, H], in the order of `DRIVERS`.
 
-    Without the randomness of counting few customers and orders.
+    The Poisson noise of counting customers and orders is not included.
     """
 
     lasting: Floats
@@ -39,7 +39,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class DriverUncertainty:
-    """What a model knows of its own errors."""
+    """A model's own error distribution."""
 
     covariance: Floats
     """[2 * 3 * H, 2 * 3 * H] of the lasting and the weekly errors of each driver in each week."""

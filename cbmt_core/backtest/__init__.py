@@ -1,4 +1,4 @@
-"""Forecasts from earlier weeks, and what follows from how they turned out."""
+"""Choose a model from the errors of backtests."""
 
 from cbmt_core.backtest.choice import forecast_choices
 

@@ -1,4 +1,4 @@
-"""Which model to plan with: one choice a firm, from its own backtests and those of all firms."""
+"""Choose the model to plan with for each firm, from its own backtests and those of all firms."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def forecast_choices(
     The first model that could be fitted is the firm's default. Another one replaces it where its score is smaller by
     `MARGIN`. A score is the error to expect relative to the default's: the ratio of their mean SMAPE over the firm's
     backtests, shrunk geometrically towards the mean ratio over the other firms. Only weeks up to the origin count.
-    A firm without a backtest of its own keeps the default: what long histories show need not hold for a short one.
+    A firm without a backtest of its own keeps the default: results of firms with long histories need not hold for it.
 
     Args:
         origin: week and purpose of the forecasts to choose from.
@@ -93,12 +93,12 @@ class _Comparison:
 
 
 def _compare(models: tuple[str, ...], errors: pd.DataFrame, whole: set[str]) -> _Comparison:
-    """Compare models on every firm.
+    """Collect the mean errors of each firm over the backtests that all models have.
 
     Args:
         models: the default first.
         errors: SMAPE of backtests, rows (firm, origin), a column a model.
-        whole: names of the firms that are no segments.
+        whole: names of the firms; segments of a firm are not among them.
     """
     shared = errors[list(models)].dropna()
     backtests: dict[str, dict[str, dict[str, float]]] = {}
@@ -121,12 +121,12 @@ def _compare(models: tuple[str, ...], errors: pd.DataFrame, whole: set[str]) -> 
 
 
 def _scores(means: Floats, backtests: Ints, member: Bools) -> Floats:
-    """[firms, models] error to expect of each model on each firm, relative to the first model's.
+    """[firms, models] expected error of each model on each firm, relative to the first model's.
 
     Args:
         means: [firms, models] mean SMAPE of the firm's backtests.
         backtests: [firms] how many there are.
-        member: [firms] whether the firm counts for the others.
+        member: [firms] whether the firm enters the mean of the others.
     """
     level = np.maximum(means, ERROR_FLOOR)
     own = np.log(np.clip(level / level[:, :1], 1 / MAX_RATIO, MAX_RATIO))
@@ -146,7 +146,7 @@ def _named(firms: Sequence[str], models: Sequence[str], values: Floats) -> dict[
 def _choice(
     firm: str, available: Sequence[str], failed: Sequence[str], comparison: _Comparison, *, judged: bool
 ) -> dict[str, object]:
-    """The chosen model of one firm, and why.
+    """The chosen model of one firm, and the reason in words.
 
     Args:
         available: models with a forecast, in order of preference.
@@ -197,7 +197,7 @@ def _reason(
 
 
 def _evidence(model: str, comparison: _Comparison, firm: str) -> dict[str, object]:
-    """What is known of one model on one firm; nothing but its names where it was not compared."""
+    """One candidate's errors on the firm; empty lists and None where it was not compared."""
     compared = model in comparison.models
     backtests = comparison.backtests.get(firm, {}) if compared else {}
     return {
@@ -211,7 +211,7 @@ def _evidence(model: str, comparison: _Comparison, firm: str) -> dict[str, objec
 def _fits(
     con: duckdb.DuckDBPyConnection, relations: Relations, origin: Origin, models: Sequence[str]
 ) -> dict[str, dict[str, bool]]:
-    """By firm and model: whether the fit at the origin succeeded; nothing for a model that was not run."""
+    """By firm and model: whether the fit at the origin succeeded. Models that were not run have no entry."""
     found: dict[str, dict[str, bool]] = {}
     rows = con.execute(
         f"SELECT firm, model, succeeded FROM {relations.model_fit} "

@@ -65,12 +65,12 @@ class BridgeWindows:
 
     @classmethod
     def of(cls, design: StudyDesign) -> BridgeWindows:
-        """The windows that a study's forecasts are judged on."""
+        """The windows that a study's forecasts are scored on."""
         return cls(design.bridge_baseline, design.bridge_target, design.origin)
 
 
 class Contributions(NamedTuple):
-    """What the change is made of, in the order of `CONTRIBUTIONS` without the change itself."""
+    """The three contributions to the change in sales, in the order of `CONTRIBUTIONS`."""
 
     order_volume: Floats
     """Existing base: more or fewer repeat orders."""
@@ -96,7 +96,7 @@ def contributions(Q0: Floats, S0: Floats, I0: Floats, Q1: Floats, S1: Floats, G1
 
 
 def tolerance(scale: Floats) -> Floats:
-    """`TOLERANCE`, or what doubles can hold of sums of the size `scale` where that is coarser."""
+    """The larger of `TOLERANCE` and the rounding error of double-precision sums of the size `scale`."""
     return np.asarray(np.maximum(TOLERANCE, 16 * np.finfo(float).eps * np.abs(scale)))
 
 

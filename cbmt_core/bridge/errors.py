@@ -1,4 +1,4 @@
-"""How far forecast contributions are from realised ones, over one sample of firms for every model.
+"""Errors of forecast bridge contributions, over one common sample of firms for every model.
 
 Web App. "Benchmark Eligibility and Identical Common Samples" and what follows there.
 """
@@ -48,10 +48,10 @@ def bridge_errors(
 ) -> BridgeErrors:
     """Mean absolute errors of the contributions, and paired differences from the reference.
 
-    The sample is set by what happened and by the reference; a model is compared when it has the share
-    `coverage` of these firms (as published: all of them), and the sample is the same for every model.
-    The strict sample, with its rule applied to the same two, has no intervals. Errors in currency are
-    left out where firms have different ones. `firms` names the firms to use (`whole_firms`).
+    The sample is the firms whose realised bridge and whose reference forecast can be used; it is the same for every
+    model. A model is compared when it has at least the share `coverage` of these firms (in the paper: all of them).
+    The strict sample (firms where both pass the strict rule) has no intervals. Errors in currency are left out where
+    firms have different currencies. `firms` lists the firms to use (`whole_firms`).
     """
     if len(bridge[["baseline_first", "target_first"]].drop_duplicates()) > 1:
         raise ValueError("compare bridges between the same two windows; there are others in the table")
@@ -86,7 +86,7 @@ def _wide(known: pd.DataFrame, column: str) -> pd.DataFrame:
 def _mae(
     known: pd.DataFrame, sample: pd.Index[str], models: list[str], reference: str, resamples: int, seed: int
 ) -> pd.DataFrame:
-    """Every contribution and model; the resamples are shared by all of them."""
+    """Mean absolute error of every contribution and model. All of them use the same bootstrap resamples."""
 
     def errors(column: str) -> pd.DataFrame:
         table = _wide(known, column).loc[sample]

@@ -1,4 +1,4 @@
-"""The table `bridge`: endpoints and contributions of every firm, as they happened and as each model forecasts."""
+"""The table `bridge`: endpoints and contributions of every firm, realised and forecast by each model."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ def bridge_table(
     *,
     forecasts: bool = True,
 ) -> pd.DataFrame:
-    """Rows of the table `bridge`: what happened and, with `forecasts`, what each model with this origin forecasts.
+    """Rows of the table `bridge`: the realised bridge and, with `forecasts`, that of each model's forecast at this
+    origin.
 
     Baseline weeks are observed ones on both sides; target weeks up to the origin, if any, too. Firms whose
-    target is not yet observed have no realised row. A row that cannot be used says why.
+    target is not yet observed have no realised row. A row that cannot be used has its reason in the column `reason`.
     """
     parts = [_realised(con, relations, windows)]
     if forecasts:
@@ -166,7 +167,8 @@ def _predicted(con: duckdb.DuckDBPyConnection, relations: Relations, windows: Br
 
 
 def _with_shares(frame: pd.DataFrame) -> pd.DataFrame:
-    """Add what is left of each repeat sum after cancellation, |Σx| / Σ|x|; 1 where nothing was summed."""
+    """Add the share of each repeat sum that remains after positive and negative amounts cancel, |Σx| / Σ|x|; 1 for an
+    empty sum."""
     for name in _REPEATS:
         total, gross = frame[name].to_numpy(float), frame.pop(f"{name}_gross").to_numpy(float)
         frame[f"{name}_kept"] = np.where(gross == 0, 1.0, np.abs(ratio(total, gross)))
@@ -174,7 +176,7 @@ def _with_shares(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _discrepancy(frame: pd.DataFrame) -> Floats:
-    """The largest of the differences that must vanish, in currency."""
+    """The largest violation of the bridge's accounting identities, in currency."""
     change = frame["target_sales"] - frame["baseline_sales"]
     repeats = frame["order_volume"] + frame["spend_per_order"]
     differences = [

@@ -1,4 +1,4 @@
-"""Forecasting models: one contract, one registry, one file or folder a family."""
+"""Forecasting models: one contract, one registry, one file or folder for each family."""
 
 from cbmt_core.models.contract import CannotFit, FitRecord, FittedForecaster, Forecaster, PrimitiveForecast
 from cbmt_core.models.registry import (

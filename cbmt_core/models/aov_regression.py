@@ -39,12 +39,12 @@ RECENT_COHORTS = 26
 
 @dataclass(frozen=True, eq=False)
 class AovRegression:
-    """A fitted regression of AOV; `fit_weekly` and `fit_cohorts` are its two makers.
+    """A fitted regression of AOV, made by `fit_weekly` or `fit_cohorts`.
 
-    log E[V] = level + month + trend (+ log tenure + birth week + left-censored + cohort level). The
-    coefficients are penalised maximum likelihood of a gamma regression, so that the mean of V and
-    not of log V is fitted, and normal priors hold them near zero where the data say little. The
-    trend fades after the origin, and forecasts keep within a factor of the observed weekly AOVs.
+    log E[V] = level + month + trend (+ log tenure + birth week + left-censored + cohort level). The coefficients are
+    penalised maximum likelihood estimates of a gamma regression, which fits the mean of V and not of log V; normal
+    priors keep them near zero where there are few data. The trend fades after the origin, and forecasts stay within a
+    factor of the observed weekly AOVs.
     """
 
     first_week: date
@@ -61,7 +61,7 @@ class AovRegression:
 
     @classmethod
     def fit_weekly(cls, panel: FirmPanel, *, months: bool = True) -> Self:
-        """Regress the firm's weekly AOV; every cohort is forecast the same."""
+        """Regress the firm's weekly AOV; all cohorts have the same forecast."""
         orders = panel.orders.sum(axis=0)
         sales = np.where(orders > 0, panel.S, 0.0)
         return cls._fit(panel, orders[None], sales[None], months=months, by_cohort=False)
@@ -174,7 +174,8 @@ def _prior_sd(by_cohort: bool) -> Floats:
 
 
 def _winsorised(value: Floats, orders: Floats) -> Floats:
-    """Pull values beyond five robust deviations of log AOV to that edge: one odd order is no level."""
+    """Clip values to within five robust standard deviations of log AOV, so that a single odd order does not set the
+    level."""
     log_value = np.log(np.maximum(value, 1e-9 * value.max()))
     order = np.argsort(log_value)
     share = np.cumsum(orders[order]) / orders.sum()
@@ -189,7 +190,7 @@ def _winsorised(value: Floats, orders: Floats) -> Floats:
 def _cohort_levels(row: Ints, orders: Floats, value: Floats, mean: Floats, cohorts: int) -> Floats:
     """Empirical Bayes: each cohort's log ratio of actual to fitted AOV, shrunken by its precision.
 
-    The variance between cohorts is what sampling noise leaves of the ratios' variance.
+    The variance between cohorts is the variance of the ratios minus their sampling variance.
     """
     actual, fitted, count = (np.bincount(row, w, cohorts) for w in (orders * value, orders * mean, orders))
     ratio = np.log(np.divide(actual, fitted, out=np.ones(cohorts), where=actual > 0))
@@ -204,9 +205,8 @@ def _gamma_regression(
 ) -> tuple[Floats, Floats]:
     """Penalised gamma regression with log link by iteratively reweighted least squares.
 
-    The gamma's working weights are constant, so that one matrix serves every iteration; the
-    dispersion that sets the strength of the priors is that of the weekly means, and the spread of the
-    months is learned on the way.
+    The gamma's working weights are constant, so all iterations use one matrix. The dispersion that weighs data
+    against priors is that of the weekly means; the spread of the months is re-estimated in each iteration.
     """
     sd = sd.copy()
     beta = np.zeros(x.shape[1])

@@ -1,4 +1,4 @@
-"""What the classical models share once fitted: a diffusion curve and two regressions."""
+"""Base class of the fitted classical models: a diffusion curve for acquisition and regressions of ROPC and AOV."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MIN_WEEKS = 13
 
 
 def check_history(model: str, panel: FirmPanel) -> None:
-    """A diffusion curve and a yearly pattern need a quarter of history at the very least."""
+    """Raise CannotFit for less than a quarter of history, too little for a diffusion curve and a yearly pattern."""
     if panel.n_weeks < MIN_WEEKS:
         raise CannotFit(model, panel.firm, f"{panel.n_weeks} weeks of history; {MIN_WEEKS} are needed")
     if np.nansum(panel.Y) <= 0:

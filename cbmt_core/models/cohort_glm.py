@@ -34,7 +34,8 @@ ANCHOR = 26
 
 @dataclass(frozen=True)
 class DriverDesign:
-    """How one driver is regressed; chosen by forecasts from origins inside the calibration of simulated firms."""
+    """Settings of one driver's regression. They were chosen by forecasts from origins inside the calibration of
+    simulated firms."""
 
     counts: bool
     calendar: CalendarDesign
@@ -94,16 +95,15 @@ class FittedCohortGlm:
     def in_sample(self) -> PrimitiveForecast:
         """The fitted drivers in the panel's own weeks, a row for each of its cohorts.
 
-        Of the week shocks the slow part is in them and the rest is not; over the last half year cohorts
-        have their anchored levels: so the fit runs into the forecast without a jump. It has seen the
-        weeks it describes, and lies closer to them than the forecast will to weeks to come.
+        They contain the slow part of the week shocks but not the rest, and over the last half year the anchored
+        cohort levels, so that the fit continues into the forecast without a jump. As in-sample values they are closer
+        to the data than the forecast will be.
         """
         return PrimitiveForecast(A=self._acquired(0), R=self._cells("R", 0), V=self._cells("V", 0))
 
     def cohorts_alone(self, horizon: int = 0) -> tuple[Floats, Floats]:
-        """R and V as if every week were alike: what tenure and levels say, without calendar and week shocks.
-
-        Of the panel's own cohorts and weeks, or of the `horizon` weeks after it as `forecast` has them.
+        """R and V from tenure and cohort levels alone, without calendar and week shocks: for the panel's cohorts and
+        weeks, or for the `horizon` weeks after it with the rows of `forecast`.
         """
 
         def cells(name: str) -> Floats:
@@ -124,14 +124,14 @@ class FittedCohortGlm:
         return np.asarray(np.exp(np.minimum(self._weeks("A", horizon)[1] + d.level[0], d.ceiling)))
 
     def _cells(self, name: str, horizon: int) -> Floats:
-        """A driver of the panel's cohorts and weeks, or of the `horizon` weeks after it; NaN before birth."""
+        """A driver for the panel's cohorts and weeks, or for the `horizon` weeks after it; NaN before birth."""
         tenure, effect, level = self._cohorts(name, horizon)
         weeks = self._weeks(name, horizon)[1][-tenure.shape[1] :]
         log_mean = np.minimum(effect + weeks + level, self.drivers[name].ceiling)
         return np.where(tenure >= 0, np.exp(log_mean), np.nan)
 
     def _cohorts(self, name: str, horizon: int) -> tuple[Ints, Floats, Floats]:
-        """Tenure, its log effect, and the cohorts' levels, in the same cells as `_cells`."""
+        """Tenure, its log effect, and the cohorts' levels, in the layout of `_cells`."""
         d = self.drivers[name]
         if horizon:
             tenure = CohortGrid.after(self.birth, self.n_weeks, horizon).tenure
@@ -191,7 +191,7 @@ class FittedCohortGlm:
 
 @dataclass(frozen=True)
 class CohortGlm:
-    """The structural benchmark: what a careful analyst would write in an afternoon."""
+    """The structural benchmark: log-linear regressions of the drivers on tenure, calendar and cohort levels."""
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedCohortGlm:
         if panel.n_weeks < MIN_WEEKS:

@@ -1,4 +1,4 @@
-"""CohortGrid: which cohorts live in which forecast week, and how old they are then."""
+"""CohortGrid: which cohorts exist in each forecast week, and their tenure."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ class CohortGrid:
         return np.equal(self.birth, LEFT_CENSORED)[:, None]
 
     def since_birth(self, values: Floats) -> Floats:
-        """The values with NaN before birth, as the contract wants them."""
+        """The values with NaN before birth, as the model contract requires."""
         return np.where(self.born, np.broadcast_to(values, self.tenure.shape), np.nan)

@@ -1,4 +1,4 @@
-"""What every model promises: fit on a panel, forecast the three drivers, be saved and loaded."""
+"""The contract of models: fit on a panel, forecast the three drivers, be saved and loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class CannotFit(CbmtError):
-    """The panel does not hold what the model needs."""
+    """The model cannot be fitted to this panel; the message says what is missing."""
 
     def __init__(self, model: str, firm: str, reason: str) -> None:
         super().__init__(f"{model} cannot be fitted to firm {firm!r}: {reason}")
@@ -37,7 +37,7 @@ class CannotFit(CbmtError):
 
 @dataclass(frozen=True)
 class FitRecord:
-    """What is worth keeping about one fit; stored in the table `model_fit`."""
+    """Facts about one fit, stored in the table `model_fit`."""
 
     parameters: Mapping[str, Any] = field(default_factory=dict)
     """JSON-ready estimates and choices."""
@@ -51,7 +51,7 @@ class FitRecord:
     a model's drivers have searches of their own; not part of the saved model."""
 
     def values(self) -> dict[str, Any]:
-        """What a saved model keeps of it."""
+        """The fields that are stored with a saved model, JSON-ready."""
         return {
             "parameters": dict(self.parameters),
             "converged": self.converged,
@@ -61,7 +61,8 @@ class FitRecord:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> Self:
-        """From `values`, whatever stands beside them; what an older model did not keep is as by default."""
+        """The inverse of `values`; other keys are ignored, and fields that an older version did not store have their
+        defaults."""
         return cls(
             parameters=values["parameters"],
             converged=values.get("converged", True),
@@ -92,7 +93,7 @@ class PrimitiveForecast:
 
 @dataclass(frozen=True, eq=False)
 class SalesForecast:
-    """Total sales over H weeks, from a model that knows no drivers."""
+    """Total sales over H weeks, from a model that does not forecast drivers."""
 
     S: Floats
     """[H]"""
@@ -124,12 +125,12 @@ class FittedForecaster(Protocol):
 
 class Forecaster(Protocol):
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedForecaster:
-        """Fit on everything the panel holds; raise CannotFit when that is not enough."""
+        """Fit on all weeks of the panel; raise CannotFit where they are not enough."""
         ...
 
 
 @runtime_checkable
 class KnowsItsErrors(Protocol):
-    """A fitted model with a distribution of its own around its forecast."""
+    """A fitted model with its own error distribution."""
 
     def uncertainty(self, horizon: int) -> DriverUncertainty: ...

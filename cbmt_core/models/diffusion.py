@@ -44,11 +44,12 @@ ROUNDS = 3
 
 
 class Curve(Protocol):
-    """New customers in week t = 0, 1, ... under parameters on the log scale where they are positive."""
+    """New customers in week t = 0, 1, ... as a function of parameters theta; positive parameters are on the log
+    scale."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the entries of theta stand for."""
+        """Names of the entries of theta."""
         ...
 
     def acquired(self, theta: Floats, weeks: int) -> Floats: ...
@@ -58,7 +59,7 @@ class Curve(Protocol):
     def starts(self, series: Floats) -> Floats: ...
 
     def surprise(self, theta: Floats) -> Floats:
-        """Prior standard deviations between the parameters and typical ones."""
+        """Distance of the parameters from typical ones, in prior standard deviations."""
         ...
 
     def named(self, theta: Floats) -> dict[str, float]: ...
@@ -132,8 +133,8 @@ class Bass:
 
 @dataclass(frozen=True)
 class BassAttrition:
-    """Bass with attrition (Libai, Muller and Peres 2009): active customers leave at rate d, may be won again,
-    and only those who stay spread the word: dN/dt = p (M - N) + q (1 - d) N / M (M - N) - d N, week by week.
+    """Bass with attrition (Libai, Muller and Peres 2009): active customers leave at rate d, may be won again, and
+    only active ones influence others: dN/dt = p (M - N) + q (1 - d) N / M (M - N) - d N, week by week.
 
     theta = log p, log q, log M; `attrition` is estimated from repeat orders and held.
     """
@@ -197,7 +198,7 @@ def _bass_named(theta: Floats) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False)
 class DiffusionFit:
-    """A curve with its parameters, month effects (log; zero without) and a ceiling for forecasts."""
+    """A curve with its parameters, log month effects (zero if there are none) and an upper limit for forecasts."""
 
     curve: Curve
     theta: Floats
@@ -207,7 +208,7 @@ class DiffusionFit:
     diagnosis: str
 
     def acquired(self, month: Ints) -> Floats:
-        """New customers in the weeks from the panel's first on, of which `month` gives the months."""
+        """New customers in each week from the panel's first one; `month` is the month of each week."""
         path = self.curve.acquired(self.theta, len(month)) * np.exp(self.months[month])
         return np.asarray(np.clip(path, 0.0, self.ceiling))
 
@@ -238,7 +239,7 @@ class DiffusionFit:
 def fit_diffusion(curve: Curve, acquired: Floats, month: Ints | None) -> DiffusionFit:
     """Weighted, outlier-resistant nonlinear least squares from several starts.
 
-    With `month`, month effects and curve are estimated in turn.
+    With `month`, month effects and curve are estimated alternately.
     """
     total, T = float(acquired.sum()), len(acquired)
     if total <= 0:
@@ -286,7 +287,7 @@ def fit_diffusion(curve: Curve, acquired: Floats, month: Ints | None) -> Diffusi
 
 
 def month_effects(actual: Floats, expected: Floats, month: Ints) -> Floats:
-    """[12] log effects: the Poisson estimate of month dummies given what is expected without them."""
+    """[12] log effects: Poisson estimates of month dummies, given the expected counts without them."""
     prior = MONTH_PRIOR_WEEKS * float(expected.mean()) + 1e-9
     observed, seen = np.bincount(month, actual, 12), np.bincount(month, expected, 12)
     effect = np.log((observed + prior) / (seen + prior))
@@ -294,7 +295,7 @@ def month_effects(actual: Floats, expected: Floats, month: Ints) -> Floats:
 
 
 def tamed(series: Floats) -> Floats:
-    """The series with weeks far above their neighbours brought down: one odd week is no diffusion."""
+    """The series with outliers capped: weeks far above their neighbours."""
     centre = _running_median(series)
     away = series - centre
     mad = 1.4826 * float(np.median(np.abs(away)))

@@ -17,9 +17,9 @@ __all__ = ["Gls"]
 class Gls:
     """The versions of Web App. "Variants of Probabilistic Benchmark Models".
 
-    1: weekly totals without covariates; 2: weekly totals with month dummies; 3: cohort-weeks with
-    month dummies. AOV has month dummies in all of them (section "Benchmark Models"). Acquisition has
-    one observation a week however the data are cut, so that version 3 shares version 2's.
+    1: weekly totals without covariates; 2: weekly totals with month dummies; 3: cohort-weeks with month dummies. AOV
+    has month dummies in all of them (section "Benchmark Models"). Acquisition has one observation a week in any
+    layout of the data, so version 3 has the same acquisition as version 2.
     """
 
     version: int

@@ -19,9 +19,9 @@ __all__ = ["Lmp"]
 class Lmp:
     """Version 1: weekly totals; 2: cohort-weeks (Web App. "Variants of Probabilistic Benchmark Models").
 
-    Attrition is read off the repeat orders, the diffusion is then fitted given it. Customers of the
-    washout are active at the start in proportion to how much they order, compared with new ones.
-    AOV has month dummies as in every classical model (section "Benchmark Models").
+    Attrition is estimated from the repeat orders, then the diffusion is fitted given it. The number of customers of
+    the washout that are active at the start is estimated from how much they order, compared with new ones. AOV has
+    month dummies as in every classical model (section "Benchmark Models").
     """
 
     version: int

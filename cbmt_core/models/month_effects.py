@@ -1,4 +1,4 @@
-"""How much months differ: the spread of month effects, learned from the effects themselves."""
+"""Spread of month effects, estimated by empirical Bayes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ BOUNDS = (0.03, 0.5)
 
 
 def month_spread(effects: Floats, information: Floats, spread: float) -> float:
-    """Next guess of the standard deviation of month effects, from their squares and posterior variances.
+    """One EM update of the standard deviation of month effects, from their squares and posterior variances.
 
-    An EM step of the normal prior that shrinks them: `effects` are the estimates under the present
-    `spread`, `information` what the data say of each (an inverse variance, 0 for a month never seen).
+    It is the standard deviation of the normal prior that shrinks them. `effects` are the estimates under the present
+    `spread`, `information` the data's information on each (an inverse variance, 0 for a month without data).
     """
     variance = 1.0 / (information + 1.0 / spread**2)
     return float(np.clip(np.sqrt(np.mean(effects**2 + variance)), *BOUNDS))

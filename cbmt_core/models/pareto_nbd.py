@@ -51,7 +51,7 @@ def survived_weeks(s: float | Floats, beta: float | Floats, lo: float | Floats, 
 
 
 def tenure_span(tenure: Ints, censored: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The stretch of tenure covered by a week, `tenure` weeks after the birth week.
+    """Start and end of a week in tenure, `tenure` weeks after the birth week.
 
     Customers arrive on average in the middle of their birth week, so that half of it is left. The
     clock of the left-censored cohort starts with the panel's first week.
@@ -82,10 +82,10 @@ class ParetoNbd:
         return np.asarray(np.exp(np.minimum(logsumexp(self._death_times(x, tx, T, a)[1], axis=0), 700.0)))
 
     def _death_times(self, x: Floats, tx: Floats, T: Floats, alpha: float | Floats) -> tuple[Floats, Floats]:
-        """Quadrature nodes y over tx..T, and the log of what each adds to the odds of being dead.
+        """Quadrature nodes y over tx..T, and the log of each node's weighted integrand of `odds_dead`.
 
-        The nodes lie on a power scale that follows the integrand, which stays exact and quick where
-        differences of hypergeometric functions cancel or creep.
+        The nodes lie on a power scale that follows the integrand. This is exact and fast also where differences of
+        hypergeometric functions cancel or converge slowly.
         """
         r, s, beta = self.r, self.s, self.beta
         k = r + x
@@ -105,7 +105,7 @@ class ParetoNbd:
         return y, log_mass + np.log(WEIGHTS)[:, None]
 
     def alive_rate(self, x: Floats, tx: Floats, T: Floats, alpha: float | Floats | None = None) -> Floats:
-        """Orders a week expected just after T, given the history: (r+x)/(alpha+T) P(alive) (eq. 41)."""
+        """Expected orders a week just after T, given the history: (r+x)/(alpha+T) P(alive) (eq. 41)."""
         a = self.alpha if alpha is None else alpha
         return (self.r + x) / (a + T) / (1.0 + self.odds_dead(x, tx, T, a))
 
@@ -178,10 +178,10 @@ def customer_rows(panel: FirmPanel) -> CustomerRows:
 
 
 class _Fitter(ParetoNBDFitter):  # type: ignore[misc]
-    """The fitter of lifetimes with another search: by gradients, over the logs, within bounds.
+    """The fitter of lifetimes with another optimiser: gradients over the log parameters, within bounds.
 
-    Its own simplex needs five hundred likelihoods, and its hypergeometric functions become slow or
-    infinite where customers hardly differ in their hazard. The likelihood is the same.
+    The library's simplex needs about 500 evaluations, and its hypergeometric functions become slow or infinite where
+    customers hardly differ in their hazard. The likelihood is the same.
     """
 
     success = False

@@ -93,9 +93,9 @@ def fit_counts(
 ) -> CountFit:
     """Penalised Poisson quasi-likelihood of cohort-week counts, with analytic gradients.
 
-    Normal priors hold the parameters near published fits and no effects, or near those of the fit
-    `around` (its months alone with `own_curve`). Orders of one week share its shock, so that the
-    dispersion that weighs data against priors is that of weekly totals.
+    Normal priors hold the parameters near published fits and no effects, or near those of the fit `around` (its
+    months alone with `own_curve`). Orders of one week share its shock, so the dispersion that weighs data against
+    priors is estimated from weekly totals.
     """
     rate = max(counts.orders.sum(), 0.5) / max(float(counts.size @ (counts.hi - counts.lo)), 1e-9)
     centre = np.array([np.log(rate) + 0.5, *CURVE_CENTRE, *np.zeros(13)])

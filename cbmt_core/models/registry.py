@@ -1,4 +1,4 @@
-"""The names of the models and where each lives. Adding a model is one file and one line here."""
+"""Registry of the models: name, family and module. A new model needs one file and one line in this module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FAMILIES = (*BENCHMARK_FAMILIES, *NETWORK_FAMILIES, "plus", "own")
 
 @dataclass(frozen=True)
 class ModelEntry:
-    """Where a model lives and what it belongs to. Its module is imported only when it is built."""
+    """A registered model: its family and where its class is. Its module is imported only when the model is built."""
 
     name: str
     family: str
@@ -150,7 +150,7 @@ def register_model(name: str, model: M | None = None, *, replace: bool = False) 
 
 
 def unregister_model(name: str) -> None:
-    """Take back what `register_model` added."""
+    """Remove a model that `register_model` added."""
     if name not in MODELS or MODELS[name].family != "own":
         raise ConfigError(f"no model of your own is called {name!r}")
     del MODELS[name]

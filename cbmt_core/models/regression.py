@@ -38,7 +38,7 @@ HUBER = 4.0
 
 @dataclass(frozen=True)
 class CalendarDesign:
-    """What the calendar may do to a driver, with the prior standard deviations of its effects."""
+    """Calendar effects of a driver's regression, with their prior standard deviations."""
 
     trend_sd: float
     """A year of trend."""
@@ -63,7 +63,7 @@ class CalendarDesign:
         return np.array([*known, *[self.holiday_sd] * (columns - len(known))])
 
     def groups(self, columns: int) -> Ints:
-        """Columns whose prior deviations are learned together: 1 the harmonics, 2 the holidays, 0 none."""
+        """The group of each column whose prior deviation is learned: 1 the harmonics, 2 the holidays, 0 fixed."""
         return np.repeat([0, 1, 2], [2, 2 * HARMONICS, columns - 2 - 2 * HARMONICS])
 
 
@@ -78,9 +78,9 @@ def season_waves(calendar: Calendar, count: int) -> Floats:
 def tenure_features(tenure: Ints, censored: npt.NDArray[np.bool_], trend: Floats) -> tuple[Floats, Floats]:
     """[..., K] features of tenure and their prior standard deviations.
 
-    Cohorts of known birth: the birth week, and a broken line in log tenure, which goes on beyond the
-    oldest cohort as a power law. The left-censored cohort's tenure is unknown: it has a trend of its
-    own (`trend`, the calendar's faded one).
+    Cohorts of known birth have an effect of the birth week and a broken line in log tenure, extrapolated beyond the
+    oldest cohort as a power law. The left-censored cohort's tenure is unknown: it has its own trend (`trend`, the
+    calendar's faded one).
     """
     log_tenure = np.log(np.maximum(tenure, 1))
     young = ~censored
@@ -97,7 +97,7 @@ def tenure_features(tenure: Ints, censored: npt.NDArray[np.bool_], trend: Floats
 
 @dataclass(frozen=True)
 class ShockDesign:
-    """Week shocks: a slow part that fades over `memory` weeks, the rest gone after its week."""
+    """Week shocks: a slow part that decays over `memory` weeks, and a part that lasts one week."""
 
     slow_share: float
     """Share of the slow part in the variance."""
@@ -149,12 +149,11 @@ def fit_log_linear(
     cell_sd: float,
     shocks: ShockDesign,
 ) -> LogLinearFit:
-    """Maximise the penalised quasi-likelihood by Newton steps, the variances by moments as they go.
+    """Maximise the penalised quasi-likelihood by Newton steps; variances are updated by moments in each step.
 
-    The relative variance of a cell is the dispersion times 1 / mean (`counts`: Poisson) or
-    1 / exposure (gamma), plus `cell_sd` squared, so that a cohort of a million customers does not
-    outvote all others. Cohort levels are eliminated first, so that the
-    system solved is the size of the calendar. `wide` marks cohorts whose level nothing shrinks.
+    The relative variance of a cell is the dispersion times 1 / mean (`counts`: Poisson) or 1 / exposure (gamma), plus
+    `cell_sd` squared, so that a cohort of a million customers does not dominate the fit. Cohort levels are eliminated
+    first, so the linear system has the size of the calendar. `wide` marks cohorts whose level is not shrunk.
     """
     N, T = y.shape
     K, Q = tenure.shape[2], calendar.shape[1]
@@ -232,8 +231,8 @@ def fit_log_linear(
 def fit_poisson(x: Floats, y: Floats, exposure: Floats, sd: Floats) -> Floats:
     """Coefficients of log E[y / exposure] = x beta, normal priors of deviation `sd`, by Newton steps.
 
-    Overdispersion is estimated and weakens the data against the priors; residuals are held within
-    `HUBER` deviations, so that one odd cell is no level.
+    Overdispersion is estimated and gives the data less weight against the priors; residuals are clipped at `HUBER`
+    deviations, so that a single odd cell does not set a level.
     """
     beta = np.zeros(x.shape[1])
     start = np.log(max(float(y.sum()), 0.5) / float(exposure.sum()))

@@ -38,7 +38,7 @@ NEVER = -30.0
 class RopcRegression:
     """log R = level + slope x + month, where x is the week, the tenure, or the log of 1 + tenure.
 
-    The left-censored cohort has a level and a weekly slope of its own where cohorts are told apart.
+    In the versions by cohort, the left-censored cohort has its own level and weekly slope.
     """
 
     birth: Ints
@@ -59,7 +59,7 @@ class RopcRegression:
 
     @classmethod
     def fit_weekly(cls, panel: FirmPanel, *, months: bool) -> Self:
-        """Regress the firm's weekly ROPC on a trend: all cohorts are forecast the same."""
+        """Regress the firm's weekly ROPC on a trend; all cohorts have the same forecast."""
         repeat, customers = _repeat(panel).sum(axis=0), _customers(panel).sum(axis=0)
         seen = customers > 0
         week = np.arange(panel.n_weeks) - (panel.n_weeks - 1.0)
@@ -71,10 +71,10 @@ class RopcRegression:
 
     @classmethod
     def fit_stock(cls, panel: FirmPanel, *, months: bool) -> Self:
-        """Split the firm's weekly repeat orders between the customers that a constant retention leaves.
+        """Regress the firm's weekly repeat orders on the number of customers that a constant retention leaves.
 
-        Repeat orders = m (sum of A_k r^(t - k)) + m0 L r^t, L the left-censored customers: for a given
-        retention r the two order rates are linear, so only r is searched for.
+        Repeat orders = m (sum of A_k r^(t - k)) + m0 L r^t, L the left-censored customers: for a given retention r
+        the two order rates are linear, so the search is over r alone.
         """
         series, month = tamed(_repeat(panel).sum(axis=0)), panel.calendar().month
         left = float(panel.size[panel.birth == LEFT_CENSORED].sum())
@@ -161,7 +161,7 @@ class RopcRegression:
         )
 
     def forecast(self, month: Ints) -> Floats:
-        """[N + H, H] ROPC in the H weeks after the origin, of which `month` gives the months."""
+        """[N + H, H] ROPC in the H weeks after the origin; `month` is the month of each."""
         grid = CohortGrid.after(self.birth, self.n_weeks, len(month))
         if self.scale == "week":
             ahead = np.arange(1, len(month) + 1)

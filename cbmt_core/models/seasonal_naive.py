@@ -1,4 +1,4 @@
-"""Seasonal naive: the same week of last year times last year's growth; the floor for every model."""
+"""Seasonal naive: the same week of last year times last year's growth; the benchmark every model should beat."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class FittedSeasonalNaive:
         )
 
     def _ahead(self, name: str, horizon: int) -> Floats:
-        """Last season again and again, each time with the growth on top once."""
+        """Last season repeated over the horizon, multiplied by the growth once more in each season."""
         season = self.indices[name]
         return season[np.arange(horizon) % len(season)] * self.growth[name]
 
@@ -159,12 +159,12 @@ def _ratio(actual: Floats, expected: Floats, prior: float) -> Floats:
 
 
 def _shrunken(actual: Floats, expected: Floats, unit: float = 1.0) -> Floats:
-    """Actual over expected, pulled towards 1 by orders of value `unit`."""
+    """Actual over expected, shrunk towards 1 with pseudo-orders of value `unit`."""
     return _ratio(actual, expected, PRIOR_ORDERS * unit)
 
 
 def _tenure_curve(repeat: Floats, exposure: Floats, tenure: Ints) -> Floats:
-    """Repeat orders per customer by tenure, averaged over neighbours the wider the older the cohort."""
+    """Repeat orders per customer by tenure, smoothed over a window that widens with tenure."""
     length = int(tenure.max(initial=0)) + 1
     at = np.clip(tenure, 0, None).ravel()
     orders = np.bincount(at, repeat.ravel(), length)
@@ -176,6 +176,6 @@ def _tenure_curve(repeat: Floats, exposure: Floats, tenure: Ints) -> Floats:
 
 
 def _weekly_aov(sales: Floats, orders: Floats) -> Floats:
-    """AOV of each week, a week of few orders pulled to the mean of all."""
+    """AOV of each week; weeks with few orders are shrunk to the mean of all weeks."""
     mean = sales.sum() / orders.sum()
     return np.asarray((sales + PRIOR_ORDERS * mean) / (orders + PRIOR_ORDERS))

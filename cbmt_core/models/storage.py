@@ -17,9 +17,9 @@ __all__ = ["load", "save", "stage"]
 
 
 def save(fitted: FittedForecaster, folder: Path | str) -> None:
-    """Write a fitted model into `folder` (made if missing), in the place of one that was there.
+    """Write a fitted model into `folder` (made if missing), replacing an earlier one.
 
-    `model.json` is deleted before and written last: where it is, the arrays beside it are its own.
+    `model.json` is the commit marker: it is deleted first and written last.
     """
     folder = Path(folder)
     (folder / "model.json").unlink(missing_ok=True)
@@ -51,12 +51,12 @@ def load(folder: Path | str) -> FittedForecaster:
 
 
 def _class_name(fitted: FittedForecaster) -> str:
-    """What `_restore` finds the model's class by."""
+    """The model's class as a text for `_restore`."""
     return f"{type(fitted).__module__}:{type(fitted).__qualname__}"
 
 
 def _restore(name: str, state: ModelState) -> FittedForecaster:
-    """The fitted model of the class that `_class_name` named."""
+    """The fitted model from its class name (see `_class_name`) and state."""
     module, _, kind = name.partition(":")
     if not module.startswith("cbmt_core.models."):
         raise ValueError(f"{name} is not one of this library's models")

@@ -1,4 +1,4 @@
-"""Weibull-Gamma acquisition: times to adoption in a market, with months that speed them up or down."""
+"""Weibull-Gamma acquisition: times to adoption in a market, with month effects on the hazard."""
 
 from __future__ import annotations
 
@@ -253,14 +253,14 @@ def _months(first_week: date, before: int, weeks: int, country: str) -> Ints:
 
 
 def _local_ceiling(won: Floats) -> Floats:
-    """Five times the median of half a year around each week: what lies above is an odd week."""
+    """Five times the median of half a year around each week; values above are outliers."""
     padded = np.pad(won, 13, mode="reflect") if len(won) > 13 else np.pad(won, 13, mode="edge")
     local = np.median(np.lib.stride_tricks.sliding_window_view(padded, 27), axis=1)
     return np.maximum(5.0 * local, np.median(won[won > 0]) if (won > 0).any() else 0.0)
 
 
 def _dispersion(won: Floats) -> float:
-    """Variance of weeks around their neighbourhood, in Poisson variances."""
+    """Variance of weeks around their local mean, in Poisson variances."""
     window = min(25, 2 * (len(won) // 2) - 1)
     padded = np.pad(won, window // 2, mode="edge")
     smooth = np.lib.stride_tricks.sliding_window_view(padded, window).mean(axis=1)

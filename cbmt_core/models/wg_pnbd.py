@@ -130,10 +130,10 @@ class _Group:
 
 
 def _by_customers(rows: CustomerRows, counts: CohortCounts, *, numbered: bool) -> _Group:
-    """Pareto/NBD of single customers; cohorts go on from the conditional expectation of their members.
+    """Pareto/NBD fitted to single customers; a cohort's forecast is the conditional expectation of its members.
 
-    Given (x, tx, T), a customer's expected orders are a rate just after T times the survival from T
-    on, so that a cohort needs one level: the mean of its members' rates (Fader & Hardie 2005, eq. 41).
+    Given (x, tx, T), a customer's expected orders are the rate just after T times the survival from T on, so a cohort
+    has one level: the mean of its members' rates (Fader & Hardie 2005, eq. 41).
     """
     model, diagnosis = fit_customers(rows)
     cohorts, position = np.unique(rows.cohort, return_inverse=True)
@@ -166,7 +166,7 @@ def _by_customers(rows: CustomerRows, counts: CohortCounts, *, numbered: bool) -
 
 
 def _number_slope(number: Floats, actual: Floats, expected: Floats) -> float:
-    """Poisson slope of actual over expected orders on cohort number, shrunken to none."""
+    """Poisson slope of actual over expected orders on cohort number, shrunk towards zero."""
     level, slope, dispersion = 0.0, 0.0, 1.0
     for _ in range(20):
         mean = expected * np.exp(np.clip(level + slope * number, -5, 5))
@@ -198,7 +198,7 @@ def _by_counts(counts: CohortCounts, fit: CountFit) -> _Group:
 
 
 def _cohort_ratios(counts: CohortCounts, fit: CountFit) -> Floats:
-    """Actual over expected orders of each cohort, recent weeks first, shrunken by their precision."""
+    """Actual over expected orders of each cohort, recent weeks first, shrunk by their precision."""
     mean = fit.expected(counts)
     weight = np.exp(-(counts.week.max() - counts.week) / LEVEL_MEMORY)
     position = np.unique(counts.cohort, return_inverse=True)[1]
@@ -215,7 +215,7 @@ def _cohort_ratios(counts: CohortCounts, fit: CountFit) -> Floats:
 
 
 def _fit_groups(panel: FirmPanel, *, pooled: bool, covariates: bool) -> list[_Group]:
-    """By customers where they are known and no month varies, else by counts."""
+    """Fit by customers where they are known and there are no month effects, otherwise by counts."""
     rows = customer_rows(panel) if panel.customers is not None and not covariates else None
     young = np.flatnonzero(panel.birth != LEFT_CENSORED)
     whole = None
@@ -276,7 +276,7 @@ class FittedWgPnbd:
 
 @dataclass(frozen=True)
 class WgPnbd:
-    """McCarthy & Fader's processes on cohort panels; `pooled` and `covariates` make the four versions."""
+    """McCarthy & Fader's processes on cohort panels; `pooled` and `covariates` select one of the four versions."""
 
     pooled: bool
     covariates: bool
@@ -286,7 +286,7 @@ class WgPnbd:
         return f"wg_pnbd{'_e' if self.covariates else ''}_{'fp' if self.pooled else 'pp'}"
 
     def fit(self, panel: FirmPanel, *, seed: int) -> FittedWgPnbd:
-        """Fit the three processes; nothing is random, so `seed` plays no part."""
+        """Fit the three processes; nothing is random, so `seed` is not used."""
         try:
             acquisition = WeibullGamma.fit(panel, months=self.covariates)
             value = AovRegression.fit_cohorts(panel)
@@ -306,7 +306,7 @@ class WgPnbd:
 
 
 def _assembled(panel: FirmPanel, groups: list[_Group]) -> RepeatBuying:
-    """One row a cohort; cohorts not yet born are of the last group."""
+    """One row a cohort; cohorts not yet born belong to the last group."""
     n, last = panel.n_cohorts, groups[-1]
     log_level, s, beta, month = np.zeros(n + 1), np.zeros(n + 1), np.zeros(n + 1), np.zeros((n + 1, 12))
     for g in groups:

@@ -1,4 +1,4 @@
-"""Shared machinery of the one-step models: windows, scaling and the walk forward."""
+"""Shared by the one-step models: windows, scaling and walk-forward forecasts."""
 
 from cbmt_core.models.sequence.history import History
 from cbmt_core.models.sequence.scaling import OUTCOMES, Scaling

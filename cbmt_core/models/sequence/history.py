@@ -1,4 +1,4 @@
-"""History: what is known of a firm at its origin, in original units and free of gaps."""
+"""History: a firm's drivers up to the origin, in original units and without gaps."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ARRAYS = ("size", "birth", "A", "S", "R", "V", "no_orders")
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """The last K of a panel's `n_weeks` weeks (all of them, or the few a forecast needs)."""
+    """The last K of a panel's `n_weeks` weeks: all of them, or as many as a forecast needs."""
 
     first_week: date
     """First week of the panel, also when only its last weeks are kept."""

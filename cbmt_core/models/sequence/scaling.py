@@ -1,4 +1,4 @@
-"""Min-max scaling of the outcomes, from what a model is fitted on and nothing else."""
+"""Min-max scaling of the outcomes, from the weeks that a model is fitted on alone."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCALED = (*OUTCOMES, "Y")
 class Scaling:
     """x -> (x - low) / span for the four outcomes and cohort sales (Web App. "Input scaling and embeddings").
 
-    `weeks` and `oldest` put the trend and the tenure of the same weeks into 0..1.
+    `weeks` and `oldest` scale trend and tenure to 0..1.
     """
 
     low: dict[str, float]

@@ -1,4 +1,4 @@
-"""Validation inside the calibration: hold back its last weeks, walk over them, measure the error."""
+"""Validation inside the calibration: hold back its last weeks, forecast them, measure the error."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def walk_forward_error(
     panel: FirmPanel, training: FirmPanel, drivers: PrimitiveForecast, outcome: str | None = None
 ) -> float:
     """SMAPE of a forecast from `training`'s origin on the later weeks of `panel`: of one outcome that
-    `cbmt_core.metrics` scores, or the mean over the five. 0 where nothing can be scored, as AOV without orders;
-    infinite for a forecast that is none."""
+    `cbmt_core.metrics` scores, or the mean over the five. 0 where nothing can be scored, such as AOV without orders;
+    infinite for a forecast that is not finite."""
     try:
         composed = compose(training, drivers)
     except BadForecast:

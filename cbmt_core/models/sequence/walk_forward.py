@@ -1,4 +1,4 @@
-"""The walk forward: one-step forecasts fed back week by week, one code path for every one-step model."""
+"""Walk-forward forecasts: one-step forecasts fed back week by week, the same code for every one-step model."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ __all__ = ["OneStepModel", "walk_forward"]
 
 
 class OneStepModel(Protocol):
-    """Anything that forecasts the next week from windows: trees, a joint network, three networks."""
+    """A model that forecasts the next week from windows: trees, a joint network, three networks."""
 
     def predict(self, windows: Windows) -> npt.NDArray[np.floating[Any]]:
         """[B, 4] scaled forecasts of A, R, V, S in each sample's target week.
 
-        A model without a sales output may return anything finite for S: it only re-enters its own windows.
+        A model without a sales output may return any finite S, which is only used in its own later windows.
         """
         ...
 
@@ -36,9 +36,9 @@ def walk_forward(
 ) -> PrimitiveForecast:
     """Forecast `horizon` weeks (Web App. "Walk-Forward Inference Algorithm", Algorithm 1).
 
-    Each week every cohort born so far, the week's own new cohort included, is forecast from its
-    window; week-level forecasts are averaged over these samples; the result enters the windows of the
-    following weeks. Cohort sizes and revenue are composed elsewhere, from what is returned here.
+    In each week every cohort born so far, the week's new cohort included, is forecast from its window. Week-level
+    forecasts are averaged over the cohorts, and the result enters the windows of the following weeks. `compose` makes
+    cohort sizes and revenue from the returned drivers.
     """
     sequences = Sequences.of(history.tail(LOOKBACK), scaling, horizon=horizon, known_cohorts=known_cohorts)
     N, T = history.n_cohorts, history.n_weeks

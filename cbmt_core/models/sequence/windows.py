@@ -1,4 +1,4 @@
-"""Look-back windows of cohort-conditioned samples, gathered from dense arrays."""
+"""Look-back windows of cohort-weeks, gathered from dense arrays."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ N_MONTHS = 13
 class Windows:
     """A batch of B samples (cohort, target week): the 20 weeks before the target week, scaled.
 
-    Floats32 and ids are kept apart: trees take ids as columns, networks embed them.
+    Numbers and ids are separate: trees take ids as columns, networks embed them.
     """
 
     outcomes: Floats32
@@ -79,7 +79,7 @@ class Windows:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """Windows with what came next."""
+    """Windows with their targets."""
 
     windows: Windows
     targets: Floats32
@@ -92,8 +92,8 @@ class Samples:
 
 
 def hide_cohorts(windows: Windows, new_id: int, share: float, rng: np.random.Generator) -> Windows:
-    """The same windows with the shared id of new cohorts in a random share of them, so that
-    training visits that id at every tenure and season. The left-censored cohort is never new."""
+    """The same windows, a random share of them with the shared id of new cohorts, so that this id is trained at every
+    tenure and season. The left-censored cohort keeps its id."""
     hidden = (rng.random(len(windows)) < share) & (windows.month != N_MONTHS - 1)
     return replace(windows, cohort=np.where(hidden, new_id, windows.cohort))
 
@@ -133,7 +133,7 @@ class Sequences:
     ) -> Sequences:
         """The inputs of a history and of `horizon` weeks after it.
 
-        The first `known_cohorts` cohorts (all of the history, unless told) have an id of their own.
+        The first `known_cohorts` cohorts (all of the history by default) have an id of their own.
         """
         N, T, K = history.n_cohorts, history.n_weeks, history.kept
         known = N if known_cohorts is None else known_cohorts
@@ -181,13 +181,13 @@ class Sequences:
 
     @property
     def new_id(self) -> int:
-        """The id that cohorts without one of their own share."""
+        """The id shared by cohorts without one of their own."""
         return self.n_ids - 1
 
     def pairs(self, weeks: Iterable[int]) -> tuple[Ints, Ints]:
         """(row, target week) of every cohort in those of `weeks` in which it is born or older.
 
-        The birth week is a target too: its window holds the way from inactivity to the first purchase.
+        The birth week is a target too: its window shows the weeks of inactivity before the first purchase.
         """
         target = np.fromiter(weeks, np.int64)
         row, k = np.nonzero(target >= self.birth[:, None])

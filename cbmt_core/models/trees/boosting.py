@@ -1,4 +1,4 @@
-"""Boosted trees with several outputs, kept in xgboost's own portable form."""
+"""Boosted trees with several outputs, stored in xgboost's portable format."""
 
 from __future__ import annotations
 

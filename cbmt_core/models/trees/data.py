@@ -1,4 +1,4 @@
-"""Windows as plain columns, and what a tree learner must offer."""
+"""Windows as plain columns, and the interface of tree learners."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def features(windows: Windows) -> Floats32:
     """[B, F] the window as plain columns: lags of the four outcomes and of the no-orders flag, the
     covariates of the target week, and the ids.
 
-    The covariates of earlier weeks, and the flag of weeks before the panel, follow from the target
-    week's: as columns they would only offer the same splits again.
+    The covariates of earlier weeks, and the flag of weeks before the panel, are functions of the target week's, so as
+    columns they would add no new splits.
     """
     columns: list[npt.NDArray[Any]] = [
         windows.outcomes.reshape(len(windows), -1),
@@ -70,7 +70,7 @@ class TrainingSet:
 
 
 class Ensemble(Protocol):
-    """Grown trees."""
+    """A fitted tree ensemble."""
 
     def predict(self, X: Floats32) -> Floats32:
         """[B, 4] scaled forecasts."""
@@ -82,7 +82,7 @@ class Ensemble(Protocol):
 
 
 class Learner(Protocol):
-    """A way to grow trees."""
+    """Interface of a tree learner."""
 
     @property
     def default(self) -> Choice:
@@ -91,7 +91,7 @@ class Learner(Protocol):
 
     @property
     def stages(self) -> tuple[int, ...]:
-        """Growing ensemble sizes; a trial is measured, and may be given up, at each."""
+        """Increasing ensemble sizes; a trial is scored, and may be pruned, at each."""
         ...
 
     def suggest(self, trial: optuna.Trial) -> Choice: ...
@@ -103,7 +103,7 @@ class Learner(Protocol):
         ...
 
     def final_size(self, stage: int) -> int:
-        """Size of the ensemble to deploy when `stage` was the best one in the search."""
+        """Size of the final ensemble when `stage` was the best one in the search."""
         ...
 
     def restore(self, arrays: Mapping[str, npt.NDArray[Any]]) -> Ensemble: ...

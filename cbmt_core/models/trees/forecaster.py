@@ -48,7 +48,7 @@ class _OnWindows:
 
 @dataclass(frozen=True, eq=False)
 class FittedTrees:
-    """Grown trees and the history they walk forward from."""
+    """A fitted tree ensemble with the history that its forecasts start from."""
 
     learner: str
     ensemble: Ensemble

@@ -1,4 +1,4 @@
-"""Random forest with several outputs, kept as plain arrays."""
+"""Random forest with several outputs, stored as plain arrays."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ def _node_values(
 ) -> list[npt.NDArray[np.float64]]:
     """[nodes, 4] of each tree: the means of its draws, but of V over the known targets only.
 
-    Splits are found with the last known V in place of an unknown one, because a forest of several
-    outputs has no weights by output; what it forecasts rests on orders that were placed. A leaf that
-    saw none keeps the carried values. Weights need no care here: they are in the draws.
+    An unknown V is replaced by the last known one to find the splits, because a forest with several outputs has no
+    weights by output; the forecasts use known values only. A leaf without any keeps the replaced values. Row weights
+    are already in the bootstrap draws.
     """
     values = []
     for estimator, drawn in zip(model.estimators_, model.estimators_samples_, strict=True):
