@@ -1,4 +1,4 @@
-"""The project file `cbmt.toml`: where the orders are, how to read them, and which dates and models count."""
+"""The project file `cbmt.toml`: sources of orders, how to read them, dates and models."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ ColumnName = Annotated[str, Field(min_length=1)]
 
 
 class ColumnMap(_Section):
-    """Names, in the source, of the columns the product knows."""
+    """The source's names of the columns that the product uses."""
 
     customer: ColumnName = "customer"
     order_time: ColumnName = "order_time"
@@ -145,7 +145,7 @@ class SourceConfig(_Section):
     @field_validator("firm")
     @classmethod
     def _composed(cls, value: str | None) -> str | None:
-        """Accents as one character each, as in names read from files."""
+        """Normalise accents to single characters (NFC), as in names read from files."""
         return None if value is None else unicodedata.normalize("NFC", value).strip() or None
 
     _zone = field_validator("timezone")(known_zone)
@@ -158,13 +158,13 @@ class SourceConfig(_Section):
 
     @property
     def reading_digest(self) -> str:
-        """Changes when the same bytes would be read differently, or for another source."""
+        """Digest of the reader's version, the source's name and all its settings but the path."""
         text = READER + self.model_dump_json(exclude={"path"})
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class DesignConfig(_Section):
-    """What to fix of the project's dates; the rest follows from the data's span."""
+    """Fixed dates of the project; what is not stated follows from the span of the data."""
 
     first_day: date | None = None
     last_day: date | None = None
@@ -187,10 +187,9 @@ class DesignConfig(_Section):
         study: StudyConfig | None = None,
         delivered_to: date | None = None,
     ) -> Timeline:
-        """The timeline of data seen from `first_day` to `last_day`, and complete through `delivered_to`.
-
-        A washout that is not stated is chosen as if the data ended with the study, where there is one: otherwise it
-        would grow with new weeks and cut off the study's first ones.
+        """The timeline of data from `first_day` to `last_day`, complete through `delivered_to`. A washout that is not
+        stated is chosen as if the data ended with the study, where there is one: otherwise it would grow with new
+        weeks and cut off the study's first ones.
         """
         first_day, last_day = self.first_day or first_day, self.last_day or last_day
         complete = min(last_day, delivered_to or last_day)
@@ -210,7 +209,7 @@ class DesignConfig(_Section):
 
 
 class StudyConfig(_Section):
-    """Where the study stands: written when it is first made, so that new weeks do not restart it."""
+    """Dates of the study: written when it is first made, so that new weeks do not restart it."""
 
     origin: date
     """Last week of its calibration."""
@@ -229,7 +228,7 @@ class StudyConfig(_Section):
         return Origin(self.origin, self.holdout_weeks, "study").target.last_day
 
     def design(self, timeline: Timeline) -> StudyDesign:
-        """The study on a timeline that may have grown since."""
+        """The study on a timeline that may have been extended since."""
         training = (self.origin - timeline.panel.first).days // 7 + 1 - timeline.validation_weeks
         reason = ""
         if self.last_day > timeline.panel.last_day:
@@ -248,7 +247,7 @@ class StudyConfig(_Section):
 
 
 class ForecastConfig(_Section):
-    """Models of the live forecasts and of the backtests they are chosen by."""
+    """Models of the live forecasts and of the backtests."""
 
     models: tuple[str, ...] = Field(default=("cbmt_plus", "cohort_glm", "seasonal_naive"), min_length=1)
     """The first is planned with until backtests say otherwise; networks take settings tuned in the study."""
@@ -264,7 +263,7 @@ class BandsConfig(_Section):
 
 
 class QualityConfig(_Section):
-    """Limits beyond which a firm's data are not trusted."""
+    """Limits of the data checks: a firm whose data exceed them is not trusted."""
 
     max_quarantine_share: float = Field(default=0.05, ge=0, le=1)
     """Share of a firm's rows that may be bad. Refunds, rows without a customer, duplicates of another file and rows out
@@ -277,7 +276,7 @@ class QualityConfig(_Section):
 
 
 class DeliveryConfig(_Section):
-    """When forecasts move on to a new week, and for which firms they wait."""
+    """When forecasts move to a new week, and which late firms they wait for."""
 
     share: float = Field(default=0.8, gt=0, le=1)
     """Share of firms that must have delivered a week; the others keep their last forecast until they have."""
@@ -286,7 +285,7 @@ class DeliveryConfig(_Section):
 
 
 class NetworksConfig(_Section):
-    """Which networks are trained, with how much work, and where their searches are kept."""
+    """Which networks are trained, with how much work, and where their searches are stored."""
 
     profile: ProfileName = "quick"
     models: tuple[str, ...] | None = None
@@ -296,7 +295,7 @@ class NetworksConfig(_Section):
 
 
 class CalibrationConfig(_Section):
-    """Three tables that place forecast errors beside those of analysts; CSV or Parquet."""
+    """Files of the external calibration, which compares forecast errors with those of analysts; CSV or Parquet."""
 
     tickers: str = Field(min_length=1)
     """firm, ticker"""
@@ -307,7 +306,7 @@ class CalibrationConfig(_Section):
 
 
 class ProjectConfig(_Section):
-    """The whole of `cbmt.toml`."""
+    """All settings of `cbmt.toml`."""
 
     sources: tuple[SourceConfig, ...] = ()
     design: DesignConfig = DesignConfig()
@@ -340,11 +339,12 @@ class ProjectConfig(_Section):
         return self
 
     def timeline(self, first_day: date, last_day: date, delivered_to: date | None = None) -> Timeline:
-        """The timeline of data seen from `first_day` to `last_day`, and complete through `delivered_to`."""
+        """The timeline of data from `first_day` to `last_day`, complete through `delivered_to`."""
         return self.design.timeline(first_day, last_day, self.study, delivered_to)
 
     def study_design(self, timeline: Timeline) -> StudyDesign:
-        """The study where it was pinned, or where it would be made now; HistoryTooShort where it cannot be."""
+        """The pinned study, or the one that would be made now. Raises HistoryTooShort where there is too little
+        data."""
         if self.study:
             return self.study.design(timeline)
         design = self.design
@@ -369,7 +369,7 @@ class ProjectConfig(_Section):
 
     @classmethod
     def load(cls, path: Path) -> ProjectConfig:
-        """Read a project file; every mistake in it is named at once."""
+        """Read a project file. The error names all mistakes in it at once."""
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError:
@@ -382,7 +382,7 @@ class ProjectConfig(_Section):
 
 
 def _section(place: tuple[int | str, ...]) -> type[BaseModel]:
-    """The kind of section that stands at a place of the file."""
+    """The model class of the section at a place of the file."""
     section: type[BaseModel] = ProjectConfig
     named = False
     for name in (part for part in place if isinstance(part, str)):

@@ -1,4 +1,4 @@
-"""Sections of `cbmt.toml` about unattended operation: when jobs run, who is told of failures, where the report is."""
+"""Sections of `cbmt.toml` about unattended operation: schedules, notices of failures, the report's address."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = [
 
 
 class Section(BaseModel):
-    """A section of the file; what it does not know is an error."""
+    """A section of the file; unknown settings are an error."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 def known_zone(value: str) -> str:
-    """The name of a time zone, if it is one."""
+    """Check that a name is that of a time zone, and return it."""
     try:
         ZoneInfo(value)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -41,7 +41,7 @@ class HistoryConfig(Section):
 
 
 class ScheduleConfig(Section):
-    """When the scheduled jobs run; one that has no time here is off until it is switched on in the UI."""
+    """When the scheduled jobs run; a job without a time is off until it is switched on in the UI."""
 
     weekly: str | None = None
     """Cron time of the weekly refresh, such as "0 6 * * 1"."""
@@ -82,14 +82,14 @@ def is_cron(text: str) -> bool:
 
 
 class ReportConfig(Section):
-    """Where people open the report."""
+    """The address at which people open the report."""
 
     address: str | None = None
     """URL under which a web server shows the folder data/report; links in the UI begin with it."""
 
 
 class NoticeConfig(Section):
-    """Who is told when a run fails. `${NAME}` in either stands for an environment variable."""
+    """Where notices of failed runs are sent. `${NAME}` in either setting stands for an environment variable."""
 
     webhook: str | None = None
     """URL that gets a POST with {"text": summary, ...}, as Slack, Teams and Mattermost take it."""

@@ -1,4 +1,4 @@
-"""Sections of `cbmt.toml` for planners: scenarios, the plan, and the terms on which customers are valued."""
+"""Sections of `cbmt.toml` for planners: scenarios, the plan, and the terms of customer value."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ScenarioConfig(_Section):
 
 
 class PlanConfig(_Section):
-    """`[plan]`: the sales that were promised, as one number for the 52 weeks ahead or by month from a file."""
+    """`[plan]`: planned sales, as one number for the 52 weeks ahead or by month from a file."""
 
     sales: float | None = Field(default=None, gt=0)
     """Of the 52 weeks after the last whole week, for a project of one firm."""
@@ -84,7 +84,7 @@ class PlanConfig(_Section):
 
 
 class ValueConfig(_Section):
-    """`[value]`: margin, discount rate and horizon of customer value, and what acquisition costs."""
+    """`[value]`: margin, discount rate and horizon of customer value, and acquisition spend."""
 
     margin: float = Field(default=1.0, gt=0, le=1)
     discount_rate: float = Field(default=0.1, ge=0, le=1)
@@ -99,7 +99,7 @@ class ValueConfig(_Section):
 
 
 def check_names(scenarios: dict[str, ScenarioConfig]) -> dict[str, ScenarioConfig]:
-    """Refuse names that would be taken for the program's own."""
+    """Refuse names that the program uses itself."""
     for name in scenarios:
         if name in RESERVED or any(name.startswith(f"{driver} ") for driver in SCENARIO_DRIVERS):
             raise ValueError(f"a scenario cannot be called {name!r}: that name is the program's own")

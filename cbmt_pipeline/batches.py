@@ -1,4 +1,4 @@
-"""Many firms in one run: only the partitions of bad firms fail."""
+"""Run a batch of firms; fail only the bad partitions."""
 
 from collections.abc import Callable
 
@@ -19,9 +19,8 @@ BATCH = 50
 
 
 def for_each_firm(context: dg.AssetExecutionContext, make: Callable[[Unit], None]) -> None:
-    """Call `make`, which records the firm's materialisations itself, for every firm of the run.
-
-    What is not recorded is what failed. The names of those come with the failure at the end.
+    """Call `make`, which records the firm's materialisations, for every firm of the run. Firms that fail are not
+    recorded; the failure raised at the end names them.
     """
     keys = list(context.partition_keys)
     failed = {}

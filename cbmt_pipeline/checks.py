@@ -1,4 +1,4 @@
-"""Asset checks: what was found out about one firm's tables and forecasts, as Dagster shows it."""
+"""Dagster's asset checks of one firm's tables and forecasts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ TRUSTED = "trusted"
 
 
 def check_specs(step: Step) -> list[dg.AssetCheckSpec]:
-    """One check a data table, and one for each asset of forecasts.
-
-    The gate stands inside the batch, so that one firm's failure stops only that firm.
+    """One check for each data table and each asset of forecasts. They run inside the batch, so that one firm's
+    failure stops only that firm.
     """
     described = {
         table: f"Great Expectations suite of {table}: types, ranges, uniqueness, reconciliation."
@@ -45,7 +44,7 @@ def check_specs(step: Step) -> list[dg.AssetCheckSpec]:
 
 
 def verdict_on_forecasts(state: State, step: Step, unit: Unit) -> Verdict:
-    """What was found about a firm's forecasts at every present origin, also those that were made before."""
+    """The verdict on a firm's forecasts at every present origin, also on those made by earlier runs."""
     errors, warned, models = [], [], 0
     for origin in step.at(state.project):
         made = state.manifest(step, origin, unit)

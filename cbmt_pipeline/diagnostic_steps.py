@@ -1,4 +1,4 @@
-"""Diagnostics across firms: what they share in reading the lake and in storing their verdict."""
+"""Shared by the steps of diagnostics across firms: reading their inputs and storing their row of `diagnostic`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def diagnostic_step(
     version: str = "1",
     **more: object,
 ) -> Step:
-    """A step that answers one question across the firms of the study, and says in `diagnostic` what it rests on."""
+    """A step of one diagnostic across the firms of the study; it adds a row to `diagnostic`."""
     return Step(
         name=name,
         make=make,
@@ -47,7 +47,7 @@ def diagnostic_step(
 
 
 def gathered(work: Work) -> DiagnosticData:
-    """All that is known of the firms, from the lake."""
+    """The inputs of the diagnostics, from the lake."""
     lake, week = work.project.lake, work.at.week
     for table, asset in (("comovement_measure", "firm_measures"), ("firm", "firm")):
         if not lake.units(table):

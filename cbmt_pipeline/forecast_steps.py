@@ -1,4 +1,4 @@
-"""Forecasts of one firm: one way for the study, for backtests and for the year ahead."""
+"""Forecasts of one firm, shared by the steps of live forecasts, backtests and the study."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def forecast_step(
     version: str = "1",
     **more: Any,
 ) -> Step:
-    """A step that fits models on the weeks up to each origin of a purpose and forecasts its horizon."""
+    """Make a step that fits models on the weeks up to each origin of a purpose and forecasts its horizon."""
 
     def make(work: Work) -> Made:
         return _make(work, models(work.project))
 
     def settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
-        """Networks are fitted with the settings that were tuned in the study, once they were."""
+        """The digest of each network's tuned settings: live networks use those of the study, once they are tuned."""
         assert unit is not None
         used = [name for name in models(project) if name in networks()]
         return {"tuned": digest_of([_tuned(project, unit, name) for name in used])} if used else {}
@@ -108,7 +108,7 @@ def _make(work: Work, known: Sequence[str]) -> Made:
 
 
 def model_options(work: Work, name: str) -> dict[str, Any]:
-    """What a model takes from the project: the prior that firms learned, settings tuned in the study."""
+    """A model's options from the project: the prior learned from all firms, settings tuned in the study."""
     taken = options_of(name)
     if "priors" in taken:
         from cbmt_core.models.plus import PathPriors
@@ -133,9 +133,8 @@ def model_options(work: Work, name: str) -> dict[str, Any]:
 def forecasts_made(
     work: Work, panel: FirmPanel, runs: Sequence[ModelRun], made_with: Mapping[str, str]
 ) -> Made:
-    """The runs as tables; a model that broke, instead of refusing, is tried again by the next run.
-
-    So is one whose forecast breaks a promise: it is left out, and `model_fit` says why.
+    """The runs as tables. A model that raised an unexpected exception is run again by the next run. So is a model
+    whose forecast fails a check: it is left out, and `model_fit` has the reason.
     """
     tables = forecast_tables(runs, work.at.purpose)
     found = check_forecasts(tables, panel, work.at.horizon)

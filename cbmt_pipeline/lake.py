@@ -1,4 +1,4 @@
-"""The lake: one Parquet file per table, firm, origin and step; the record that everything else is made from."""
+"""The lake: one Parquet file per table, firm, origin and step, from which everything published is made."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Lake"]
 class Lake:
     """Files `<root>/<table>/[origin=<week>/][firm=<slug>/]<part>.parquet`.
 
-    Firms never contend. A table that several steps write has one part for each of them.
+    No two firms write the same file. A table that several steps write has one file (part) for each of them.
     """
 
     def __init__(self, root: Path) -> None:
@@ -38,7 +38,8 @@ class Lake:
         return self.folder(table, origin, unit) / f"{part}.parquet"
 
     def relation(self, table: Table, origin: date | None = None, unit: Unit | None = None) -> str:
-        """The SQL relation of a table's rows: of all, or of one origin or firm. Without files it has no rows."""
+        """The SQL relation of a table's rows: all of them, or those of one origin or firm. Without files it has no
+        rows."""
         folder = self.folder(table.name, origin, unit)
         if next(folder.glob("**/*.parquet"), None) is None:
             return table.empty()
@@ -54,7 +55,7 @@ class Lake:
         return [Unit.from_slug(name.removeprefix("firm=")) for name in sorted(folders)]
 
     def keep_only(self, units: Collection[Unit]) -> list[Unit]:
-        """Remove the files of all other units, and say whose they were."""
+        """Remove the files of all other units, and return these units."""
         kept = {f"firm={unit.slug}" for unit in units}
         gone = [
             folder for folder in self.root.glob("**/firm=*") if folder.is_dir() and folder.name not in kept
@@ -66,7 +67,7 @@ class Lake:
         return [Unit.from_slug(slug) for slug in slugs]
 
     def keep_newest(self, table: str, origins: int) -> list[Path]:
-        """Remove a table's files of all but the newest `origins` origins, and say where they were."""
+        """Remove a table's files of all but the newest `origins` origins, and return their folders."""
         old = sorted((self.root / table).glob("origin=*"))[:-origins]
         for folder in old:
             with suppress(FileNotFoundError):  # Another process found it old as well.

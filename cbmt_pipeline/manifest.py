@@ -1,4 +1,4 @@
-"""Manifests: what each step made and from which inputs; the commit marker that a step writes last."""
+"""Manifests: the outputs of a step with the digests of its inputs. A manifest is the commit marker, written last."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PANEL = "panel"
 
 
 def digest_of(value: object) -> str:
-    """A short digest of anything that JSON can hold."""
+    """A short digest of a JSON-ready value."""
     text = json.dumps(value, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -32,7 +32,7 @@ def _file_digest(path: Path) -> str:
 
 @dataclass(frozen=True)
 class Manifest:
-    """One step carried out for one firm (or all) at one origin (or none)."""
+    """A record of one step, carried out for one firm (or all) at one origin (or none)."""
 
     step: str
     version: str
@@ -53,21 +53,21 @@ class Manifest:
 
     @property
     def digest(self) -> str:
-        """Changes when the content of the outputs does; for steps that write no files, when their inputs do."""
+        """Digest of the outputs' content or, for steps that write no files, of their inputs."""
         made = self.files or [self.version, self.inputs]
         return digest_of([made, self.rejected] if self.rejected else made)
 
     def up_to(self, week: date) -> str:
-        """Digest of what was known at the end of `week`; empty where nothing was."""
+        """Digest of the outputs up to the end of `week`; empty where there are none."""
         known = [day for day in self.as_of if day <= week.isoformat()]
         return self.as_of[max(known)] if known else ""
 
     def reaches(self, week: date) -> bool:
-        """Whether the outputs go on through `week`."""
+        """Whether the outputs extend through `week`."""
         return bool(self.as_of) and week.isoformat() <= max(self.as_of)
 
     def covers(self, week: date) -> bool:
-        """Whether the outputs begin by `week` and reach through it."""
+        """Whether `week` is among the weeks of the outputs."""
         return self.reaches(week) and min(self.as_of) <= week.isoformat()
 
 
@@ -106,14 +106,14 @@ class Manifests:
         self.path(part, origin, unit).unlink(missing_ok=True)
 
     def keep_only(self, units: set[str]) -> None:
-        """Remove the manifests of all other firms, given by their slugs."""
+        """Remove the manifests of all firms but these (slugs)."""
         for path in self.root.glob("**/firm=*.json"):
             if path.name.removeprefix("firm=").removesuffix(".json") not in units:
                 path.unlink(missing_ok=True)
 
 
 def sync(paths: Iterable[Path]) -> None:
-    """Wait until files are on the disk."""
+    """Flush files to disk."""
     for path in paths:
         atomic.fsync(path)
 
@@ -124,7 +124,7 @@ def commit(
     gone: Iterable[Path] = (),
     known: Mapping[Path, str] | None = None,
 ) -> dict[str, str]:
-    """Put files that were written under temporary names in their places.
+    """Rename files that were written under temporary names to their final paths.
 
     Args:
         data: the folder that the returned paths are relative to.
@@ -133,8 +133,8 @@ def commit(
         known: digests of content, by final path, where not every byte of the file is content.
 
     Returns:
-        Path -> digest, for the manifest. Callers remove the old manifest before and write the new one after:
-        whoever is killed in between leaves a step without a manifest, which is made again.
+        Path -> digest, for the manifest. Callers remove the old manifest before and write the new one after: a
+        process killed in between leaves a step without a manifest, which is made again.
     """
     digests = {}
     for target, temporary in staged.items():

@@ -1,4 +1,4 @@
-"""The plan of work: every step, what it needs and writes, and what of it is missing or stale.
+"""The plan of work: the steps with their inputs and outputs, and which of them are missing or stale.
 
 The Dagster graph, the order of `cbmt run`, staleness and what the warehouse waits for all follow from here.
 A step is one file in `cbmt_pipeline/steps/`; see docs/add-a-step.md.
@@ -34,29 +34,29 @@ class Step:
     """One piece of work.
 
     Args:
-        make: the work itself; returns tables and what is worth knowing about them.
+        make: the function that does the work; returns tables and facts about them for the UI.
         writes: the tables it makes.
         needs: assets it reads; `ALL` for every asset that does not need this one.
-        version: raised by whoever changes what it computes, so that it is made again.
+        version: raise it when what the step computes changes, so that it is made again.
         code: modules (or packages) of `cbmt_core` that it computes with; a test compares their digest, and
             says when `version` should have been raised.
         by_firm: one piece of work a firm (a Dagster partition), or one across all firms.
         purposes: forecast origins it is carried out at; none for what knows no origin.
-        sees_target: reads the weeks after the origin too, to judge forecasts of them.
+        sees_target: reads the weeks after the origin too, to score forecasts of them.
         batch: firms in one Dagster run; another number than the steps it needs have.
         options: settings of a run (fields of `work.Options`) that it understands.
-        settings: further inputs, name -> digest: part of the configuration, say. Under the name of a step that it
-            needs, what it takes from that step.
+        settings: further inputs, name -> digest, such as part of the configuration. Under the name of a step that it
+            needs: a digest of what it takes from that step.
         items: the models it makes -> what each is made with; None for a step that makes one thing.
-        enough: whether an item made with `have` serves where `want` is asked for.
+        enough: whether an item made with `have` can be used where `want` is asked for.
         only_for: models that alone need its outputs; a run of other models leaves it out.
-        stale: whether it must be carried out, where that is not judged by its manifest.
+        stale: whether it must be carried out, where this does not follow from its manifest.
         origins: where it is carried out, unless that follows from `purposes`.
         serves: which of its origins a step at another origin reads; by default the same one.
         assets: its Dagster assets and what each needs, where it has several.
-        promises: what is judged of each item of a firm; an item that breaks one is left out or looked at.
-        prepare: the part of the work that is cheaper for many firms together; leaves its result in each firm's
-            `Work.prepared`, which `make` takes.
+        promises: checks of each item of a firm; an item that fails one is left out or shown as a warning.
+        prepare: the part of the work that is cheaper for many firms together; it stores its result in each firm's
+            `Work.prepared`, which `make` uses.
         together: which of these firms, from the first on, to prepare together; for steps with `prepare`.
     """
 
@@ -88,7 +88,7 @@ class Step:
 
     @property
     def asset_needs(self) -> dict[str, tuple[str, ...]]:
-        """Every asset of the step with what it needs."""
+        """The needs of every asset of the step."""
         return dict(self.assets) or {self.name: self.needs}
 
     @property
@@ -96,7 +96,7 @@ class Step:
         return bool(self.purposes or self.origins)
 
     def at(self, project: Project) -> list[Origin | None]:
-        """The origins the step is carried out at now."""
+        """The origins that the step is carried out at now."""
         if self.origins:
             return list(self.origins(project))
         if not self.purposes:
@@ -104,7 +104,7 @@ class Step:
         return [origin for purpose in self.purposes for origin in project.origins(purpose)]
 
     def read_at(self, project: Project, origin: Origin) -> list[Origin]:
-        """Which of its origins a step at `origin` reads."""
+        """The origins of this step that a step at `origin` reads."""
         if self.serves:
             return self.serves(project, origin)
         return [own for own in self.at(project) if own == origin]
@@ -157,7 +157,8 @@ class Plan:
         return [other for other in found.values() if other is not step]
 
     def _check_batch(self, step: Step) -> None:
-        """Dagster puts assets with equal batches into one run, where a bad firm of the one fails the other for all."""
+        """Refuse equal batch sizes of a step and its needs: Dagster would put both into one run, where one firm's
+        failure in the first fails the second for all firms."""
         same = [other.name for other in self.needed(step) if other.by_firm and other.batch == step.batch]
         if step.by_firm and step.batch > 1 and same:
             raise ValueError(
@@ -176,10 +177,10 @@ class Plan:
         return {asset: tuple(a for a in self._of_asset if a not in own) for asset in step.asset_needs}
 
     def edges(self, step: Step) -> dict[str, tuple[str, ...]]:
-        """Every asset of a step with the assets it needs, without those that come before another one anyway.
+        """Every asset of a step with the assets it needs, without those that another needed asset needs itself.
 
-        The Dagster graph is drawn from these. A step by firm keeps what it needs of the same firm, also where something
-        across firms comes in between.
+        The Dagster graph is drawn from these. A step by firm keeps its needs of the same firm, also where a step
+        across firms lies in between.
         """
         return {asset: self._reduced(step, needs) for asset, needs in self.asset_needs(step).items()}
 
@@ -191,7 +192,7 @@ class Plan:
         return tuple(n for n in needs if not any(comes_before(n, other) for other in needs if other != n))
 
     def _before(self, asset: str) -> set[str]:
-        """All assets that are made before an asset. The assets of another step are made together."""
+        """All assets that an asset depends on, directly or not. The assets of one step are made together."""
         step = self._of_asset[asset]
         found: set[str] = set()
         for need in self.asset_needs(step)[asset]:
@@ -226,10 +227,10 @@ class Plan:
 
 
 class State:
-    """What is made and what is stale in a project: one look at its manifests, as they were when asked for.
+    """State of a project: which outputs are current and which are stale. Each manifest is read once.
 
     Args:
-        seed: what was made with another one is stale.
+        seed: the seed of the models; outputs made with another one are stale.
     """
 
     def __init__(self, project: Project, plan: Plan, seed: int = SEED) -> None:
@@ -253,7 +254,7 @@ class State:
         return self._panel[key]
 
     def inputs(self, step: Step, origin: Origin | None, unit: Unit | None) -> dict[str, str]:
-        """What the step would be made from now: its settings, and what the other steps it needs have made."""
+        """The step's present inputs: its settings, and the outputs of the steps it needs, as digests."""
         found = dict(step.settings(self.project, unit, origin)) if step.settings else {}
         if "seed" in step.options:
             found["seed"] = str(self.seed)
@@ -268,7 +269,7 @@ class State:
         return found
 
     def _read_at(self, other: Step, origin: Origin | None) -> list[Origin | None]:
-        """The origins of a step that are read at `origin`."""
+        """The origins of a step that another step at `origin` reads."""
         key = (other.name, origin)
         if key not in self._origins:
             own: list[Origin | None] = [None]
@@ -280,7 +281,7 @@ class State:
     def _output(
         self, step: Step, origin: Origin | None, other: Step, at: Origin | None, unit: Unit | None
     ) -> str:
-        """Digest of what `other` made at `at`, as far as `step` at `origin` sees it."""
+        """Digest of the outputs of `other` at `at`, as far as `step` at `origin` reads them."""
 
         def seen(manifest: Manifest | None) -> str:
             if manifest is None or (origin and manifest.rejected and not manifest.as_of):
@@ -297,7 +298,7 @@ class State:
         return digest_of({slug: digest for slug, digest in digests.items() if digest})
 
     def is_current(self, step: Step, origin: Origin | None, unit: Unit | None) -> Manifest | None:
-        """The manifest, where it was made by this version from present inputs."""
+        """The manifest, if this version made it from the present inputs; otherwise None."""
         made = self.manifest(step, origin, unit)
         if made is None or made.rejected or made.version != step.version:
             return None
@@ -316,9 +317,9 @@ class State:
         return lacking or None
 
     def ready(self, step: Step, origin: Origin | None, unit: Unit | None) -> bool:
-        """Whether there is something to make it from: of each firm step it needs, an output to be trusted.
+        """Whether the inputs exist: a trusted output of each step by firm that it needs.
 
-        A firm that has not delivered the weeks that count at an origin (of a study, its holdout too) is not ready.
+        A firm that has not delivered the weeks needed at an origin (for a study, its holdout too) is not ready.
         """
         for other in self.plan.needed(step):
             if not other.by_firm or other.has_origins or not step.by_firm:
@@ -338,7 +339,7 @@ class State:
         purposes: Sequence[Purpose] | None = None,
         everything: bool = False,
     ) -> list[Task]:
-        """What of a step must be made: what is missing or stale, or with `everything` all of it.
+        """The tasks of a step to carry out: missing and stale ones, or with `everything` all of them.
 
         Args:
             units: only these firms; all firms with data unless stated.
@@ -368,7 +369,7 @@ _PLANS: dict[str, Plan] = {}
 
 
 def the_plan() -> Plan:
-    """The product's own steps."""
+    """The plan with the product's own steps."""
     if not _PLANS:
         _PLANS["steps"] = Plan.of_package("cbmt_pipeline.steps")
     return _PLANS["steps"]

@@ -35,7 +35,7 @@ LAKE_SCHEMA = 2
 
 @dataclass(frozen=True)
 class Link:
-    """An address that people open."""
+    """A link to a page."""
 
     url: str
 
@@ -101,15 +101,16 @@ class Project:
         return self.data / "lake" / "lock"
 
     def committing(self) -> AbstractContextManager[None]:
-        """While outputs are put in their places: several processes may, but not while the lake is published."""
+        """Lock held while outputs are renamed into place: shared by processes, but excluded while the lake is
+        published."""
         return atomic.only_one(self.data / "lake" / ".commit.lock", or_shared=True)
 
     def reading_whole(self) -> AbstractContextManager[None]:
-        """While the lake is published: nobody puts outputs in their places."""
+        """Lock held while the lake is published: no process renames outputs into place."""
         return atomic.only_one(self.data / "lake" / ".commit.lock")
 
     def with_profile(self, profile: str) -> Project:
-        """The project with another budget for its networks than `cbmt.toml` states."""
+        """The project with another network profile than `cbmt.toml` states."""
         other = Project(self.root)
         networks = self.config.networks.model_copy(update={"profile": profile})
         other.__dict__["config"] = self.config.model_copy(update={"networks": networks})
@@ -118,7 +119,7 @@ class Project:
     # -- weeks and origins -----------------------------------------------------------------------
 
     def timeline(self) -> Timeline:
-        """The weeks the ingested data hold."""
+        """The weeks of the ingested data."""
         try:
             return project_timeline(self.intake, self.config)
         except HistoryTooShort as error:
@@ -133,7 +134,8 @@ class Project:
         return deliveries(self.intake, self.config.delivery)
 
     def study(self) -> StudyDesign:
-        """The study, where it was pinned or would be made now; HistoryTooShort where it cannot be."""
+        """The pinned study, or the one that would be made now. Raises HistoryTooShort where there is too little
+        data."""
         return self.config.study_design(self.timeline())
 
     def why_no_study(self) -> str:
@@ -145,7 +147,7 @@ class Project:
         return ""
 
     def origins(self, purpose: Purpose) -> list[Origin]:
-        """Where forecasts for a purpose stand now, oldest first; none where the history is too short."""
+        """The present origins of a purpose, oldest first; none where the history is too short."""
         if purpose == "live":
             return self.timeline().live_origins()
         if purpose == "backtest":
@@ -156,12 +158,13 @@ class Project:
             return []
 
     def pin_study(self) -> None:
-        """Write the study and its washout into `cbmt.toml` unless it stands there: new weeks do not restart it."""
+        """Write the study and its washout into `cbmt.toml` unless they are there, so that new weeks do not restart
+        it."""
         if not self.config.study:
             self._write_study(self.study(), replace=False)
 
     def move_study(self) -> StudyDesign:
-        """Pin the study anew, so that its holdout ends with the last whole week."""
+        """Pin the study again, so that its holdout ends with the last complete week."""
         moved = StudyDesign.over(self.timeline(), holdout_weeks=self.config.design.holdout_weeks)
         self._write_study(moved, replace=True)
         return moved

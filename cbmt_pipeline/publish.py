@@ -1,4 +1,4 @@
-"""Publishing: a fresh DuckDB file from the lake, put in the place of the old one in one step."""
+"""Publishing: build a new DuckDB file from the lake and replace the old one atomically."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _comment_columns(con: duckdb.DuckDBPyConnection, relation: str, meanings: Ma
 
 
 def _relation(table: Table, snapshot: Snapshot, lake: Lake, *, stored: bool = True) -> str:
-    """What is published of a table: every whole vintage and backtest, but of the study only the present one.
+    """The published rows of a table: every complete vintage and backtest, but only the present study.
 
     Args:
         stored: rows are copied, so that those of the study may come from the file published before.
@@ -127,7 +127,7 @@ def _fill(con: duckdb.DuckDBPyConnection, table: Table, snapshot: Snapshot) -> i
 
 
 def retrying(action: Callable[[], T], attempts: int = 5) -> T:
-    """A read may meet a file just as it is replaced; the next try sees the new one."""
+    """Retry a read that failed because a file was being replaced."""
     for attempt in range(1, attempts):
         try:
             return action()
@@ -167,7 +167,7 @@ def _describe_weeks(con: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
 
 
 def _view(con: duckdb.DuckDBPyConnection, table: Table, snapshot: Snapshot) -> None:
-    """The largest tables stay in the lake: copying them would be most of the work of publishing."""
+    """SQL of a view of the lake, for the largest tables: copying them would be most of the work of publishing."""
     note = snapshot.project.lake.root / COPIED
     note.mkdir(parents=True, exist_ok=True)
     relation = _relation(table, snapshot, Lake(note / ".."), stored=False)

@@ -1,4 +1,4 @@
-"""What a published file may hold together: one live origin and one study, and the state of each firm."""
+"""Snapshot: the live origin and the study that are published together, and the state of each firm."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ BEFORE = "before"
 
 @dataclass(eq=False)
 class Snapshot:
-    """What of a project's lake may be published together.
+    """The part of a project's lake that can be published together.
 
-    A live origin is published once every step across firms has been made for it from what there is now; until
-    then the vintage before is the newest. The study's tables are taken from the lake while they belong together,
-    and otherwise from the file published before.
+    A live origin is published once every step across firms is up to date for it; until then the vintage before is the
+    newest. The study's tables are taken from the lake while all are up to date, and otherwise from the file published
+    before.
     """
 
     project: Project
@@ -92,7 +92,7 @@ class Snapshot:
             self.con.execute(f"DETACH {BEFORE}")
 
     def _before_serves(self) -> bool:
-        """Whether the file published before holds the same study in the same layout."""
+        """Whether the file published before has the same study and the same layout."""
         try:
             [(layout,)] = self.con.execute(f"SELECT layout FROM {BEFORE}.snapshot").fetchall()
             held = self.con.execute(
@@ -159,7 +159,7 @@ class Snapshot:
 
 
 def firm_states(state: State, newest: Mapping[str, date]) -> list[tuple[object, ...]]:
-    """Rows of the table `firm_state`: every firm that a source names, also those that nothing was made of.
+    """Rows of the table `firm_state`: every firm that a source names, also those without any tables.
 
     Args:
         newest: firm -> origin of its newest live forecast.

@@ -1,4 +1,4 @@
-"""Data versions as Dagster compares them: what an asset holds, and what it was made from.
+"""Data versions for Dagster: digests of an asset's content and of its inputs.
 
 Without them an asset would count as stale after every run of what it needs, also one that changed nothing.
 """
@@ -27,7 +27,7 @@ ALWAYS = 2**62
 
 
 def data_version(state: State, step: Step, unit: Unit | None) -> str:
-    """Digest of what a step has made at all present origins; empty where it has made nothing."""
+    """Digest of a step's outputs at all present origins; empty where there are none."""
     made = [state.manifest(step, origin, unit) for origin in step.at(state.project)]
     digests = [manifest.digest for manifest in made if manifest]
     return digests[0] if len(digests) == 1 else digest_of(digests) if digests else ""

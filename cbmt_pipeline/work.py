@@ -1,4 +1,4 @@
-"""Carrying out a step: its inputs at hand, its outputs one transaction with the manifest written last."""
+"""Carry out a step: give it its inputs, and store its outputs in one transaction with the manifest written last."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ITEM = "model"
 
 @dataclass(frozen=True)
 class Options:
-    """Settings of a run. A step understands those that it names."""
+    """Settings of a run. A step uses those that its `options` name."""
 
     models: tuple[str, ...] | None = None
     """Names of models; all that the step makes unless stated."""
@@ -59,7 +59,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG for whoever looks at what was made."""
+    """A PNG shown with the materialisation."""
 
     png: bytes
     alt: str
@@ -67,14 +67,14 @@ class Picture:
 
 @dataclass(frozen=True)
 class Records:
-    """A small table for whoever looks at what was made."""
+    """A small table shown with the materialisation."""
 
     rows: list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a step made."""
+    """The result of a step's `make`: tables, and facts about them."""
 
     tables: Mapping[str, pd.DataFrame | str] = field(default_factory=dict)
     """Table -> rows, as a frame or as the name of a relation on the work's connection."""
@@ -102,7 +102,7 @@ class Made:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A task that was carried out."""
+    """The outcome of a task that was carried out."""
 
     manifest: Manifest
     rows: Mapping[str, int]
@@ -114,7 +114,7 @@ class Outcome:
 
 @dataclass(eq=False)
 class Work:
-    """What the code of a step has at hand."""
+    """The inputs of a step's code."""
 
     project: Project
     plan: Plan
@@ -166,9 +166,9 @@ class Work:
         return panel.until(week)
 
     def relations(self) -> Relations:
-        """What the step may see: data up to the origin (or through its target), forecasts made there.
-
-        Of firms that have delivered the weeks that count at the origin: the others would look as if they sold nothing.
+        """The relations that the step may read: data up to the origin (or through its target), and forecasts made
+        there. Firms that have not delivered the weeks needed at the origin are left out: they would look as if they
+        had no sales.
         """
         lake, at = self.project.lake, self.at
         last = at.target.last if self.step.sees_target else at.week
@@ -183,7 +183,7 @@ class Work:
         return Relations(firm=self.firms(), **data, **forecasts)
 
     def delivered(self) -> str:
-        """SQL condition: the firm's tables reach the last week that counts at the origin."""
+        """SQL condition: the firm's tables extend to the last week needed at the origin."""
         weeks = self.project.lake.relation(TABLES["firm_week"])
         self.con.execute(
             f"CREATE TEMP TABLE IF NOT EXISTS _delivered AS SELECT firm FROM {weeks} "
@@ -192,7 +192,7 @@ class Work:
         return "firm IN (FROM _delivered)"
 
     def firms(self) -> str:
-        """The relation `firm` of those that have delivered the weeks that count at the origin."""
+        """The relation `firm`, limited to firms that have delivered the weeks needed at the origin."""
         return f"(SELECT * FROM {self.project.lake.relation(TABLES['firm'])} WHERE {self.delivered()})"
 
     def frame(self, table: str) -> pd.DataFrame:
@@ -210,7 +210,7 @@ def carry_out(
     tell: Callable[[str, float], None] = lambda doing, share: None,
     log: Callable[[str], None] = lambda text: None,
 ) -> Outcome:
-    """Do one task and commit its outputs.
+    """Carry out one task and commit its outputs.
 
     The outputs of a step are one transaction: they are written under temporary names, the old manifest is
     removed, the files are renamed into place, and the new manifest is written last.
@@ -237,10 +237,10 @@ def carry_out_together(
     *,
     log: Callable[[str], None] = lambda text: None,
 ) -> Generator[Outcome | Exception, None, None]:
-    """Do tasks of a step that prepares firms together. Each is committed, and told, before the next one.
+    """Carry out tasks of a step that prepares firms together. Each is committed and yielded before the next one.
 
-    What goes wrong for one firm comes in place of its outcome. Whoever stops asking closes the iterator: until then
-    no other process can make the same.
+    An error of one firm is yielded instead of its outcome. A caller that stops early must close the iterator: until
+    then it holds the locks of the remaining tasks.
     """
     if not tasks:
         return
@@ -287,7 +287,7 @@ def task_key(task: Task) -> str:
 
 
 def _made_meanwhile(state: State, task: Task) -> Outcome | None:
-    """What another process has made of a task, if it made all of it."""
+    """The outcome of a task that another process has carried out meanwhile, if it made all of it."""
     lacking = state.missing(task.step, task.origin, task.unit)
     found = state.manifest(task.step, task.origin, task.unit)
     if found is None or (lacking is not None and (not task.items or set(task.items) & set(lacking))):
@@ -301,7 +301,7 @@ def _database(project: Project, step: Step, threads: int | None = None) -> duckd
 
 @dataclass(frozen=True)
 class _Begun:
-    """A task whose inputs are known."""
+    """A task with the digests of its inputs."""
 
     work: Work
     inputs: Mapping[str, str]
@@ -377,7 +377,7 @@ def _commit(
     kept: Manifest | None,
     attempted: tuple[str, ...],
 ) -> Manifest:
-    """Put staged files in their places between the removal of the old manifest and the writing of the new one."""
+    """Remove the old manifest, rename staged files to their final paths, and write the new manifest."""
     project, step, origin, unit = work.project, work.step, work.origin, work.unit
     week, part = origin.week if origin else None, step.part(origin)
     earlier = work.state.manifest(step, origin, unit) if made.rejected else None

@@ -1,1 +1,1 @@
-"""Why joint forecasting helps, how hard a firm is to forecast, and which model to deploy."""
+"""Diagnostics across firms: when joint forecasting helps, how hard a firm is to forecast, which model to deploy."""

@@ -1,4 +1,4 @@
-"""What the diagnostics across firms are made from, gathered once: errors, measures, features and histories."""
+"""DiagnosticData: the input of the diagnostics across firms: errors, measures, features and histories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ class DiagnosticState:
 
 @dataclass(frozen=True, eq=False)
 class DiagnosticData:
-    """Whole firms only. Frames by firm have its name as index, in the same order."""
+    """Inputs of the diagnostics; segments are left out. Frames by firm are indexed by its name, all in the same
+    order."""
 
     industry: pd.Series[str]
     errors: pd.DataFrame
@@ -69,7 +70,7 @@ def gather_diagnostics(
     features: str = "difficulty_feature",
     history: str = "firm_history",
 ) -> DiagnosticData:
-    """Everything that is known of the firms with measures, from the errors at the design's origin and from tables."""
+    """Gather the inputs for all firms with measures: errors at the design's origin, and tables of measures."""
     firms = whole_firms(con, relations).set_index("firm")
     measured, featured = _wide(con, measures, "measure"), _wide(con, features, "feature")
     known = firms.index.intersection(measured.index).intersection(featured.index)
@@ -90,6 +91,6 @@ def gather_diagnostics(
 
 
 def _wide(con: duckdb.DuckDBPyConnection, relation: str, name: str) -> pd.DataFrame:
-    """A row a firm, a column a name."""
+    """Pivot to one row for each firm and one column for each name."""
     rows = con.execute(f"SELECT firm, {name}, value FROM {relation}").df()
     return rows.pivot(index="firm", columns=name, values="value").astype(float)  # noqa: PD010

@@ -1,4 +1,4 @@
-"""What is measured of one firm, as rows of the tables the diagnostics across firms read."""
+"""One firm's measures as rows of the tables that the diagnostics across firms read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["measure_firm"]
 
 
 def measure_firm(panel: FirmPanel, washout_sales: float | None) -> dict[str, pd.DataFrame]:
-    """Rows of the three tables, from all the weeks of `panel` and from the sales of the washout."""
+    """Rows of the three tables, from all weeks of `panel` and the sales of the washout."""
     return {
         "comovement_measure": _rows(panel.firm, "measure", measures_of(panel)),
         "difficulty_feature": _rows(panel.firm, "feature", features_of(panel)),

@@ -1,4 +1,4 @@
-"""Co-movement and difficulty as tables of the lake, from what is known of the firms; what is missing is said."""
+"""Tables of the diagnostics co-movement and difficulty, and their rows of `diagnostic`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _DIFFICULTY = {
 def comovement_tables(
     data: DiagnosticData, *, shuffles: int = SHUFFLES
 ) -> tuple[dict[str, pd.DataFrame], DiagnosticState]:
-    """The tables of co-movement: scores always, tests where both forecasts are there."""
+    """The tables of co-movement: scores always, tests only where both models' forecasts exist."""
     score = comovement_score(data.measures)
     scores = score.values  # noqa: PD011  a field of the score, not of a frame
     joint, single = (data.smape("total_sales", name) for name in (JOINT, SINGLE))
@@ -72,7 +72,7 @@ def comovement_tables(
 def difficulty_tables(
     data: DiagnosticData, *, repeats: int = REPEATS
 ) -> tuple[dict[str, pd.DataFrame], DiagnosticState]:
-    """The tables of difficulty: about the error of CBMT, or of what stands in for it until it has run."""
+    """The tables of difficulty: about the error of CBMT, or of another model until CBMT has run."""
     errors = data.errors.melt(value_name="smape", ignore_index=False).dropna().reset_index()
     if errors.empty:
         return _empty(_DIFFICULTY), DiagnosticState(

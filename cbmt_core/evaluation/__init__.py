@@ -1,4 +1,4 @@
-"""How well each model forecast: errors by firm, and comparisons across firms on common samples."""
+"""Evaluation of forecasts: errors by firm, and comparisons across firms on common samples."""
 
 from cbmt_core.evaluation.comparison import ALL_INDUSTRIES, REFERENCES, compare, reference_of
 from cbmt_core.evaluation.errors import accuracy, failures

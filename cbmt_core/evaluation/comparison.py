@@ -1,4 +1,4 @@
-"""Models compared across firms: means, ranks, paired differences, by outcome, horizon and industry."""
+"""Comparison of models across firms: means, ranks, paired differences, by outcome, horizon and industry."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def compare(
 ) -> pd.DataFrame:
     """Rows of the table `accuracy_summary` from the errors at one origin.
 
-    `firms` names the firms and their industries (`whole_firms`). Each combination of metric, outcome and
-    horizon has one sample, the same firms for every model in it; industries divide the sample of the full
-    horizon. Ranks are among the models that forecast all five outcomes (section "Absolute and Relative
-    Performance Evaluation"); firms on which models tie for the first rank are shared between them.
+    `firms` names the firms and their industries (`whole_firms`). Each combination of metric, outcome and horizon has
+    one sample, the same firms for every model in it; industries divide the sample of the full horizon. Ranks are
+    among the models that forecast all five outcomes (section "Absolute and Relative Performance Evaluation"); where
+    models tie for the first rank on a firm, each counts a fraction of it.
     """
     known = accuracy[accuracy["firm"].isin(firms["firm"])]
     if models is not None:
@@ -119,7 +119,7 @@ def _within(cell: _Cell, industry: pd.Series[str], name: str) -> _Cell:
 def _summaries(
     cells: list[_Cell], industry: str, reference: str, ranked: set[str], resamples: int, seed: int
 ) -> list[pd.DataFrame]:
-    """One frame a cell. Cells over the same firms share their resamples, drawn once."""
+    """One frame for each cell. Cells over the same firms use the same bootstrap resamples."""
     differences = {
         k: cell.errors - cell.errors[:, [cell.models.index(reference)]] for k, cell in enumerate(cells)
     }
@@ -190,5 +190,5 @@ def _summary(
 
 
 def _gap(error: Floats, reference: float) -> Floats:
-    """By how many percent of a model's error the reference errs less (note to the evaluation table)."""
+    """The reference's reduction of a model's error, in percent of it (note to the evaluation table)."""
     return 100 * np.divide(error - reference, error, out=np.full_like(error, np.nan), where=error > 0)

@@ -1,4 +1,4 @@
-"""SMAPE and MASE of every firm, model, outcome and horizon, summed in SQL over all firms at once.
+"""SMAPE and MASE of every firm, model, outcome and horizon, computed in SQL for all firms at once.
 
 `cbmt_core.metrics.score` defines the errors; this computes the same from tables without building a panel.
 """
@@ -22,10 +22,10 @@ DIGITS = 10
 
 
 def accuracy(con: duckdb.DuckDBPyConnection, relations: Relations) -> pd.DataFrame:
-    """Rows of the table `accuracy`: every forecast against the weeks that have been observed since.
+    """Rows of the table `accuracy`: errors of every forecast over the weeks observed since its origin.
 
-    A forecast of weeks yet to come has no row. An outcome that a model does not forecast (a model of
-    total sales alone) or forecasts only in part has none either; `failures` says which.
+    Horizons that are not yet observed have no row. Nor do outcomes that a model does not forecast (a model of total
+    sales alone) or forecasts only in part; `failures` lists these.
     """
     origins = con.execute(f"SELECT DISTINCT origin FROM {relations.forecast_week} ORDER BY origin").fetchall()
     frames = [_of_origin(con, relations, origin) for (origin,) in origins]
@@ -133,7 +133,7 @@ def _errors(column: str, weight: str, name: str | None = None) -> str:
 
 
 def _steps(column: str, weight: str, name: str | None = None) -> str:
-    """Weighted steps of the cohorts of a week, and the weight of those that have an earlier week."""
+    """Weighted naive steps of the cohorts of a week, and the weight of the cohorts that have an earlier week."""
     name = name or column
     return (
         f"sum({weight} * {column}) AS {name}_step, "

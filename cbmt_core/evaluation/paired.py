@@ -1,4 +1,4 @@
-"""Differences between models over the same firms: the common sample, bootstrap intervals and tests."""
+"""Paired comparison of models over the same firms: common sample, bootstrap intervals and tests."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ CHUNK = 500
 def common_sample(has: pd.DataFrame, reference: str, coverage: float) -> tuple[list[str], pd.Index[str]]:
     """The models to compare and the firms that all of them have, from a firms × models table of booleans.
 
-    Of the firms that the reference has, a model must have the share `coverage`; otherwise it is left out
-    rather than allowed to shrink the sample of all others.
+    A model must have the share `coverage` of the reference's firms; otherwise it is left out, so that it does not
+    shrink the sample of the others.
     """
     base = has[has[reference]]
     share = base.mean()

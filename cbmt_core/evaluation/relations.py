@@ -1,4 +1,4 @@
-"""The relations an evaluation reads, as SQL text: tables of the published file or globs over the lake."""
+"""The SQL relations that an evaluation reads: tables of the published file, or Parquet files of the lake."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Relations:
 
 
 def whole_firms(con: duckdb.DuckDBPyConnection, relations: Relations) -> pd.DataFrame:
-    """Name, industry and currency of each firm. Segments are left out: their firm holds their sales already."""
+    """Name, industry and currency of each firm. Segments are left out, because their sales are in their firm's."""
     return con.execute(
         f"SELECT firm, industry, currency FROM {relations.firm} WHERE segment IS NULL ORDER BY firm"
     ).df()

@@ -1,4 +1,4 @@
-"""The paper's tables, and the data of its figures, as relations; one registry names them all."""
+"""Exhibits: the paper's tables and the data of its figures, with one registry of all of them."""
 
 from cbmt_core.exhibits.evidence import Evidence, gather
 from cbmt_core.exhibits.exhibit import Exhibit

@@ -42,7 +42,7 @@ def tests(evidence: Evidence) -> pd.DataFrame:
 
 
 def columns(evidence: Evidence) -> pd.DataFrame:
-    """From the most certain association to the least."""
+    """Every measure's association, sorted by its p value."""
     return evidence.result("comovement_column").sort_values(["p", "measure"], kind="stable")
 
 

@@ -1,4 +1,4 @@
-"""Which model to deploy, and how errors compare with those of analysts."""
+"""Exhibits of model routing and of the external calibration."""
 
 from __future__ import annotations
 

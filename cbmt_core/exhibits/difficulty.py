@@ -1,4 +1,4 @@
-"""How hard firms are to forecast: features, predicted error, what drives it, and who wins where."""
+"""Exhibits of forecast difficulty: features, predicted error, its drivers, and win rates."""
 
 from __future__ import annotations
 

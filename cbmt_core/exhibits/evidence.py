@@ -1,4 +1,4 @@
-"""What the exhibits are made from, gathered once."""
+"""Evidence: the input of the exhibits."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Evidence:
     """Tables of the diagnostics that have been made."""
 
     def result(self, name: str) -> pd.DataFrame:
-        """A table of the diagnostics, without rows if it has not been made."""
+        """A table of the diagnostics; empty if it has not been made."""
         empty = pd.DataFrame(columns=DIAGNOSTIC_TABLES[name].column_names)
         return self.results.get(name, empty)
 
@@ -52,7 +52,8 @@ class Evidence:
         return kept.sort_values("model", key=lambda names: names.map(order.index), kind="stable")
 
     def compared(self, models: Sequence[str]) -> pd.DataFrame:
-        """These models alone, the first as reference, over the firms they all have; no rows unless all are there."""
+        """A comparison of these models alone, the first as reference, over the firms they all have; empty if one is
+        missing."""
         rows = self.summary.iloc[:0]
         if set(models) <= set(self.accuracy["model"]):
             rows = compare(self.accuracy, self.firms, models=models, reference=models[0], coverage=0.0)

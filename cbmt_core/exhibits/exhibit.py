@@ -1,4 +1,4 @@
-"""What an exhibit is: a table, its place in the paper, and how it is made."""
+"""Exhibit: a table, its place in the paper, and the function that makes it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUTCOME = Column("outcome", "VARCHAR", "acquisition, ropc, aov, cohort_sales or 
 
 @dataclass(frozen=True)
 class Exhibit:
-    """`make` gives the rows in order, without the column `row`. Without the models it needs, none."""
+    """`make` returns the rows in order, without the column `row`; none if models that it needs are missing."""
 
     table: Table
     paper: str

@@ -1,4 +1,4 @@
-"""The paper's 14 figures: where each is drawn, and from what."""
+"""The paper's 14 figures: where each is drawn, and its data."""
 
 from __future__ import annotations
 

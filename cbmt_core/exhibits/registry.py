@@ -18,5 +18,5 @@ EXHIBITS: dict[str, Exhibit] = {
 
 
 def exhibits(evidence: Evidence) -> dict[str, pd.DataFrame]:
-    """Every exhibit's rows, under the name of its table. Those that lack their models are empty."""
+    """The rows of every exhibit, by the name of its table. Exhibits whose models are missing are empty."""
     return {name: exhibit.rows(evidence) for name, exhibit in EXHIBITS.items()}

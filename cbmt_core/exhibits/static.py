@@ -1,4 +1,4 @@
-"""Exhibits that rest on no data: the benchmarks, the candidates of `direct`, related studies, the algorithm."""
+"""Exhibits without data: the benchmarks, the candidates of `direct`, related studies, the algorithm."""
 
 from __future__ import annotations
 

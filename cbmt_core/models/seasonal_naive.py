@@ -61,7 +61,7 @@ class FittedSeasonalNaive:
         )
 
     def _ahead(self, name: str, horizon: int) -> Floats:
-        """Last season repeated over the horizon, multiplied by the growth once more in each season."""
+        """Last season repeated over the horizon; every repetition is multiplied by the growth once."""
         season = self.indices[name]
         return season[np.arange(horizon) % len(season)] * self.growth[name]
 

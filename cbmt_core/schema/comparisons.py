@@ -1,4 +1,4 @@
-"""Tables of how right they were: errors, comparisons of models, and bridges."""
+"""Tables of the evaluation: errors, comparisons of models, and bridges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of what models said: fits, forecasts, and what `cbmt_plus` learns from."""
+"""Tables of forecasts: fits, forecasts, and the priors of `cbmt_plus`."""
 
 from __future__ import annotations
 

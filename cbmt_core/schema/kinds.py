@@ -1,4 +1,4 @@
-"""What a table, a column and a view are, and the columns that many tables share."""
+"""The classes Table, Column and View, and columns that many tables share."""
 
 from __future__ import annotations
 

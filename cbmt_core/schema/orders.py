@@ -1,4 +1,4 @@
-"""Tables of what happened: orders, cohorts, firms and the study's dates, and views of them."""
+"""Tables of observed data: orders, cohorts, firms and the study's dates, and views of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of the published file about itself: when and from what it was made, and how fresh each firm is."""
+"""Tables about the published file: when and from which data it was made, and how fresh each firm is."""
 
 from __future__ import annotations
 

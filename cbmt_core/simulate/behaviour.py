@@ -1,4 +1,4 @@
-"""Behaviour: a firm's customers in expectation, the one description both samplers draw from."""
+"""Behaviour: expected behaviour of a firm's customers, the input of both samplers."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Behaviour:
     timeline starts. A live customer j of row c places Poisson(λ_j rate[c, t]) repeat orders in week t,
     λ_j ~ gamma(rate_shape) of mean 1, for as long as it lives. Lifetimes do not depend on λ.
 
-    The base stands for the customers the washout reveals: whoever of it stays silent throughout the
-    washout is regarded as gone, and is dropped by both samplers. The return of a customer after so
-    long a silence is part of the acquisition path instead: it is what acquisition means in such data.
+    The base are the customers that order during the washout: both samplers drop members without an order in it. A
+    customer who returns after such a long silence looks like a new one in order data, and is part of the acquisition
+    path.
     """
 
     parameters: FirmParameters

@@ -1,4 +1,4 @@
-"""Clock: at which second of a week orders are placed."""
+"""Clock: draws the second of the week at which an order is placed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Clock:
 
 
 def _hours(days: npt.NDArray[np.bool_]) -> npt.NDArray[np.int16]:
-    """Hours of the week, each as often as its share of orders, in a table of GRAIN entries."""
+    """A table of GRAIN hours of the week, each as often as its share of orders."""
     weight = (BY_DAY * days)[:, None] * BY_HOUR
     bounds = np.cumsum(weight.ravel()) / max(weight.sum(), 1e-9)
     return np.searchsorted(bounds, (np.arange(GRAIN) + 0.5) / GRAIN, side="right").astype(np.int16)

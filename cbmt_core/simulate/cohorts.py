@@ -1,4 +1,4 @@
-"""Cohort-level sampler: a firm's cohort-weeks without its single customers, and their expectation."""
+"""Cohort-level sampler: draws a firm's cohort-weeks without its single customers, and their expectation."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ Ints = npt.NDArray[np.int64]
 class CohortSample:
     """Cohort-weeks of the study (rows: cohorts, columns: weeks); 0 before a cohort's birth.
 
-    The left-censored cohort comes first, unless the design has no washout. Every study week has a row,
-    whether or not it brought a customer.
+    The left-censored cohort comes first, unless the design has no washout. Every study week has a row, also one
+    without new customers.
     """
 
     firm: str
@@ -106,7 +106,7 @@ def sample_cohorts(economy: Economy, spec: FirmSpec) -> CohortSample:
 
 
 def expected_cohorts(economy: Economy, spec: FirmSpec) -> CohortSample:
-    """What both samplers give on average, in closed form."""
+    """The expectation of both samplers, in closed form."""
     b = behaviour_of(economy, spec)
     T, shape = b.weeks, b.parameters.rate_shape
     live = b.acquisition[:, None] * b.alive[:T]
@@ -134,7 +134,7 @@ def _revealed(b: Behaviour) -> tuple[float, float, Floats]:
     and P(order in week t).
 
     E[λ exp(-λH)] = (1 + H/r) ** -(r+1) for λ ~ gamma(r, mean 1), and conditioning on an order in the
-    washout, whose expected number is λH, subtracts what the silent ones have.
+    washout, whose expected number is λH, subtracts the part of the customers without one.
     """
     shape, H = b.parameters.rate_shape, b.base_washout_orders
     revealed = float(1 - silent(H, shape))
@@ -205,7 +205,7 @@ def _sample_base(b: Behaviour, revealed: float, rng: np.random.Generator) -> tup
 def _sample_sales(
     b: Behaviour, size: Floats, revealed: float, repeat: Floats, base: Floats, rng: np.random.Generator
 ) -> Floats:
-    """[T+1, T] sales: a sum over orders, times how much this cohort's customers happen to spend."""
+    """[T+1, T] sales: a sum over orders, times the cohort's random spending level."""
     T, p = b.weeks, b.parameters
     between, within = np.expm1(p.customer_spread**2), np.expm1(p.order_spread**2)
     spread = between + within + between * within

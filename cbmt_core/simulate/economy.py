@@ -1,4 +1,4 @@
-"""Economy: which firms there are, and where each one's randomness comes from."""
+"""Economy: the list of firms, and the random streams of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Economy", "FirmSpec", "Stream"]
 
 
 class Stream(IntEnum):
-    """Independent random streams of a firm; what one draws never shifts another."""
+    """Independent random streams of a firm: draws from one do not change another."""
 
     PARAMETERS = 0
     PATHS = 1
@@ -39,7 +39,7 @@ class FirmSpec:
 
 @dataclass(frozen=True)
 class Economy:
-    """A synthetic economy. `scale` thins every firm's customers and changes nothing else."""
+    """A synthetic economy. `scale` multiplies every firm's number of customers and changes nothing else."""
 
     firms: int = 966
     scale: float = 1.0
@@ -55,7 +55,7 @@ class Economy:
             raise ValueError(f"seed must not be negative, got {self.seed}")
 
     def specs(self) -> list[FirmSpec]:
-        """Every firm; cheap, so asking for all of them to get at one costs nothing."""
+        """Every firm's specification; fast even for all firms."""
         industries = allocate(self.firms)
         names = firm_names(industries, self.seed)
         return [
@@ -66,5 +66,5 @@ class Economy:
         ]
 
     def stream(self, index: int, purpose: Stream) -> np.random.Generator:
-        """A firm's own randomness: the same in any order, number or process of firms."""
+        """A firm's random generator: the same for any number and order of firms, in any process."""
         return np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(index, purpose)))

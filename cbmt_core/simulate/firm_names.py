@@ -1,4 +1,4 @@
-"""Invented firm names: unique, plausible, and some of them hard on paths, CSV and SQL."""
+"""Invented firm names: unique, plausible, and some with characters that are special in paths, CSV and SQL."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EVERY = 6
 
 
 def firm_names(industries: list[Industry], seed: int) -> list[str]:
-    """One name a firm. The first stem of a name is never used twice, so no two names are equal."""
+    """One name for each firm. No two names have the same first stem, so no two are equal."""
     stems = [head + tail for head in _HEADS for tail in _TAILS]
     shuffled = np.random.default_rng([seed, 0xF1A3]).permutation(len(stems))
     names = []

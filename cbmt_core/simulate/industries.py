@@ -1,4 +1,4 @@
-"""The 25 industries: how many firms each has, and what is typical of its customers and its year."""
+"""The 25 industries: their shares of firms, typical customers and seasons."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["INDUSTRIES", "Industry", "allocate"]
 
 @dataclass(frozen=True)
 class Industry:
-    """Typical levels of an industry; single firms scatter around them."""
+    """Typical levels of an industry; firms vary around them."""
 
     name: str
     firms: int
@@ -75,8 +75,8 @@ INDUSTRIES: tuple[Industry, ...] = (
 def allocate(firms: int) -> list[Industry]:
     """The industry of each of `firms` firms: shares as in the full economy, industries interleaved.
 
-    Largest remainders settle what does not divide, the bigger industry first; a firm's place in its
-    industry decides its place in the list, so that even the first few firms differ.
+    Rounding is by largest remainders, ties go to the bigger industry; industries alternate in the list, so that even
+    the first few firms differ.
     """
     if firms < 1:
         raise ValueError(f"an economy needs at least one firm, got {firms}")

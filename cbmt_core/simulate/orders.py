@@ -19,14 +19,14 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class _Repeats:
-    """Repeat orders: whose they are and in which week."""
+    """Repeat orders: the customer and the week of each."""
 
     customer: Ints
     week: Ints
 
 
 def sample_orders(economy: Economy, spec: FirmSpec) -> pd.DataFrame:
-    """One row an order, in order of time: firm, customer, order_id, order_time, amount, industry."""
+    """One row for each order, sorted by time: firm, customer, order_id, order_time, amount, industry."""
     b = behaviour_of(economy, spec)
     rng = economy.stream(spec.index, Stream.ORDERS)
     T, p = b.weeks, b.parameters
@@ -77,7 +77,7 @@ def _order_of(time: Ints) -> Ints:
 
 
 def _repeat_orders(b: Behaviour, row: Ints, rng: np.random.Generator) -> _Repeats:
-    """Poisson(λ_j ∫ rate) orders of each customer over its life, each placed by inverting the integral."""
+    """Poisson(λ_j ∫ rate) orders of each customer over its life; the time of each by inverting the integral."""
     T, shape = b.weeks, b.parameters.rate_shape
     cumulative = np.zeros((T + 1, T + 1))
     np.cumsum(b.rate, axis=1, out=cumulative[:, 1:])
@@ -113,7 +113,7 @@ def _without_silent(b: Behaviour, row: Ints, repeats: _Repeats) -> tuple[Ints, _
 
 
 def _put_first_orders_first(second: Ints, firsts: int, row: Ints, repeats: _Repeats) -> None:
-    """Exchange times where a repeat order of the birth week came out before the first order."""
+    """Swap the times where a repeat order of the birth week was drawn before the first order."""
     same_week = np.flatnonzero(repeats.week == row[repeats.customer])
     if not len(same_week):
         return

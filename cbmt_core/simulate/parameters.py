@@ -1,4 +1,4 @@
-"""What is fixed about a firm: its size, its customers' habits, and how its drivers move."""
+"""Parameters of a firm: its size, its customers' habits, and how its drivers move."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["FirmParameters", "Population", "draw_parameters"]
 
 @dataclass(frozen=True)
 class FirmParameters:
-    """One firm's truth, at full scale. Weeks are the unit of time, dollars of money."""
+    """One firm's true parameters, at full scale. Time is in weeks, money in dollars."""
 
     acquisition: float
     """Customers acquired in a typical week."""
@@ -114,7 +114,7 @@ def _two_sided(law: tuple[float, float, float], deviation: float) -> float:
 
 
 def _below(limit: float, value: float) -> float:
-    """`value` where it is far below the limit, and never above the limit."""
+    """A smooth upper limit: `value` where it is far below the limit, and never above it."""
     return float(limit * np.tanh(value / limit))
 
 
@@ -129,7 +129,7 @@ def _share(logit: float) -> float:
 def draw_parameters(
     industry: Industry, rng: np.random.Generator, population: Population | None = None
 ) -> FirmParameters:
-    """A firm of the industry."""
+    """Draw the parameters of a firm of the industry."""
     law = population or Population()
     size, rate, value, base = (float(z) for z in law.deviations(rng))
     rate += law.bend * (abs(size) - np.sqrt(2 / np.pi))

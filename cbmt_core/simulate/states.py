@@ -1,4 +1,4 @@
-"""Latent states of a firm's market, and the driver paths they move together or apart."""
+"""Latent states of a firm's market, and the driver paths that follow from them."""
 
 from __future__ import annotations
 
@@ -102,7 +102,8 @@ def _industry_season(industry: Industry, calendar: Calendar, rng: np.random.Gene
 
 
 def _own_season(season: Floats, calendar: Calendar, rng: np.random.Generator) -> Floats:
-    """A driver's season where it is its own: half the industry's, and waves of no one else's."""
+    """The part of a driver's season that it does not share: half the industry's season, and random waves of its
+    own."""
     own = 0.5 * np.exp(rng.normal(0, 0.5)) * season
     for harmonic in (1, 2):
         own = own + _wave(calendar, rng.gamma(2.0, 0.02) / harmonic, rng.uniform(0, 52))

@@ -1,4 +1,4 @@
-"""The weeks an economy runs over, the unfinished ones at either end included."""
+"""The weeks of an economy, including incomplete ones at either end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""FirmTruth: what a real firm would never tell. For tests and studies of the method, never for models."""
+"""FirmTruth: the hidden parameters and states of a simulated firm, for tests and studies of the method, not for
+models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write an economy to a folder: orders as a customer would deliver them, the truth beside them."""
+"""Write an economy to a folder: files of orders as a user would have them, and the truth beside them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_economy(
 ) -> None:
     """Write `orders/<slug>.<file_format>` and `truth/<slug>.json` for every firm.
 
-    `on_firm` hears of each firm and the number of its orders once its files are there.
+    `on_firm` is called with each firm and the number of its orders when its files are written.
     """
     if file_format not in FORMATS:
         raise ConfigError(f"unknown file format {file_format!r}; choose one of {', '.join(FORMATS)}")
@@ -45,7 +45,7 @@ def write_economy(
 
 
 def write_orders(frame: pd.DataFrame, path: Path) -> None:
-    """Write one firm's orders in the format of the path's suffix; a file is there whole or not at all."""
+    """Write one firm's orders atomically, in the format of the path's suffix."""
     table = pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata(None)
     # A hidden name, so that a folder read meanwhile, or after a crash, does not show half a file.
     unfinished = path.with_name(f".{path.name}.unfinished")
@@ -61,7 +61,7 @@ def write_orders(frame: pd.DataFrame, path: Path) -> None:
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """Without dictionaries, which CSV does not know, and with times to the second."""
+    """The table without dictionary types, which CSV lacks, and with times in whole seconds."""
     names = pa.schema(
         [
             (field.name, pa.string())

@@ -1,1 +1,1 @@
-"""The steps of the pipeline, a file each: `STEP` says what it needs and writes, `make` does it."""
+"""The steps of the pipeline, one file each: `STEP` declares its needs and tables, `make` computes them."""

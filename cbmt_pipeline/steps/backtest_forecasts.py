@@ -1,4 +1,4 @@
-"""The live forecast as it would have been made every 13th week before."""
+"""Backtests: the live forecast as it would have been made in every 13th week of the past."""
 
 from cbmt_core.timeline import Origin
 from cbmt_pipeline.forecast_steps import forecast_step
@@ -6,7 +6,7 @@ from cbmt_pipeline.project import Project
 
 
 def _serves(project: Project, origin: Origin) -> list[Origin]:
-    """The backtests from before an origin, and the one at it."""
+    """The backtests at and before an origin."""
     return [own for own in project.origins("backtest") if own.week < origin.week or own == origin]
 
 

@@ -1,4 +1,4 @@
-"""How the bands of backtests and of earlier live forecasts have held, up to the last whole week."""
+"""Coverage of the bands of backtests and earlier live forecasts, up to the last complete week."""
 
 from cbmt_core.evaluation import Relations
 from cbmt_core.schema import TABLES

@@ -1,4 +1,4 @@
-"""How bands are calibrated at each origin: factors and error paths, from backtests observed by then."""
+"""Calibration of the bands at each origin: factors and error paths, from backtests observed by then."""
 
 import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Where the change in sales comes from: in the study's holdout, and from the last year to the next."""
+"""Sales bridges: of the study's holdout, and from the last year to the next."""
 
 import pandas as pd
 
@@ -20,7 +20,8 @@ def make(work: Work) -> Made:
 
 
 def _next_year(work: Work) -> pd.DataFrame:
-    """Last 52 weeks to the next 52 by each live model, and beside it what happened from the year before to the last."""
+    """The bridge from the last 52 weeks to the next 52 by each live model, and the realised one of the year
+    before."""
     relations, ahead = work.relations(), BridgeWindows.ahead(work.at.week, work.at.horizon)
     before = BridgeWindows(
         ahead.baseline.shifted(-work.at.horizon), ahead.target.shifted(-work.at.horizon), work.at.week

@@ -1,4 +1,4 @@
-"""Whether joint forecasting wins where a firm's drivers move together."""
+"""Co-movement of drivers, and tests whether it predicts where joint forecasting wins."""
 
 from cbmt_pipeline.diagnostic_steps import diagnostic_made, diagnostic_step, gathered
 from cbmt_pipeline.work import Made, Work

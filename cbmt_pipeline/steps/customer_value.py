@@ -1,4 +1,4 @@
-"""What customers are worth: by cohort, of today's base, of those to come, and per customer by age."""
+"""Customer value: by cohort, of today's base, of future cohorts, and per customer by age."""
 
 from cbmt_core.names import Unit
 from cbmt_core.schema import TABLES
@@ -32,7 +32,7 @@ def make(work: Work) -> Made:
 
 
 def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
-    """[value] of cbmt.toml and the file of spend."""
+    """Digests of [value] in cbmt.toml and of the spend file."""
     value = project.config.value
     return {"value": digest_of(value.model_dump(mode="json")) + file_digest(project, value.spend)}
 

@@ -1,4 +1,4 @@
-"""How hard each firm is to forecast, predicted from what was known at the origin."""
+"""Predicted forecast error (PHE) of each firm, from features known at the origin."""
 
 from cbmt_pipeline.diagnostic_steps import diagnostic_made, diagnostic_step, gathered
 from cbmt_pipeline.work import Made, Work

@@ -1,4 +1,4 @@
-"""Errors by fiscal quarter beside those of analysts, from the tables of [calibration] in cbmt.toml."""
+"""Errors by fiscal quarter compared with those of analysts, from the tables of [calibration] in cbmt.toml."""
 
 from dataclasses import replace
 
@@ -34,7 +34,7 @@ def make(work: Work) -> Made:
 
 
 def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
-    """The analysts' tables, by path, size and time of change."""
+    """Digests of the analysts' tables, from their path, size and modification time."""
     files = [(path, project.root / path) for path in _paths(project)]
     seen = [(name, (s := f.stat()).st_size, s.st_mtime_ns) if f.exists() else (name,) for name, f in files]
     return {"analysts": digest_of(seen)}

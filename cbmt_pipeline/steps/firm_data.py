@@ -1,4 +1,4 @@
-"""One firm's data tables: its orders, what was set aside, cohorts, weeks and the firm's own row."""
+"""One firm's data tables: orders, quarantine, cohorts, weeks and the firm's own row."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +32,7 @@ def together(project: Project, units: Sequence[Unit]) -> int:
 
 
 def prepare(works: Sequence[Work]) -> None:
-    """Make and judge the tables of firms, each on its own connection."""
+    """Make and check the tables of firms, each on its own connection."""
     project = works[0].project
     known = project.intake.units()
     for work in works:

@@ -1,4 +1,4 @@
-"""What is known of a firm at the study's origin: co-movement of its drivers, features of difficulty, history."""
+"""Measures of a firm at the study's origin: co-movement of its drivers, features of difficulty, history."""
 
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.schema import TABLES

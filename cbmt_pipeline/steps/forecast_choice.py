@@ -1,4 +1,4 @@
-"""Which model to plan with, decided from backtests over weeks that had passed at the origin."""
+"""The model to plan with, chosen from backtests over weeks that were observed at the origin."""
 
 from cbmt_core.evaluation import Relations
 from cbmt_core.schema import TABLES

@@ -1,4 +1,4 @@
-"""The raw side: source files read once into the intake."""
+"""Intake of the source files: each is read once."""
 
 from cbmt_core.errors import UnreadableSource
 from cbmt_core.transactions.reader import files_of
@@ -49,7 +49,7 @@ def make(work: Work) -> Made:
 
 
 def _stale(project: Project) -> bool:
-    """Whether files wait to be read, a source was taken out, or one has no files, which is to be said."""
+    """Whether there are new files, a removed source, or a source without files, which the step reports."""
     if (project.intake.folder / UNFINISHED).exists():
         return True  # Killed, maybe after the ledger was written and before firms that are gone were removed.
     names = {source.name for source in project.config.sources}

@@ -1,4 +1,4 @@
-"""Forecasts of the next 52 weeks, from all data up to the last whole week: one vintage a week."""
+"""Forecasts of the next 52 weeks from all data up to the last complete week: one vintage a week."""
 
 from cbmt_pipeline.forecast_steps import forecast_step
 

@@ -1,4 +1,4 @@
-"""What the weekly paths of firms have in common, learned from all of them: the prior of `cbmt_plus`."""
+"""The prior of `cbmt_plus`, learned from the weekly series of all firms."""
 
 import hashlib
 from datetime import timedelta
@@ -42,7 +42,8 @@ def make(work: Work) -> Made:
 
 
 def _series(work: Work) -> pd.DataFrame:
-    """Weekly series of the firms that teach: a fixed choice of so many, whatever order they come in."""
+    """Weekly series of the firms that the prior is learned from: a fixed choice that does not depend on their
+    order."""
     from cbmt_core.models.plus import MOST_FIRMS, SERIES_COLUMNS, is_clear, weekly_series
 
     tables = work.state.of_firms(work.plan["firm_data"], None)
@@ -60,12 +61,12 @@ def _series(work: Work) -> pd.DataFrame:
 
 
 def teaching_order(unit: Unit) -> bytes:
-    """The order in which `learn_priors` asks firms: of no meaning, and the same whatever order they come in."""
+    """A pseudo-random sort key of firms, which does not depend on the order they come in."""
     return hashlib.sha256(unit.name.encode()).digest()
 
 
 def _origins(project: Project) -> list[Origin]:
-    """One for each week that forecasts take their prior from, labelled by the first purpose that needs it."""
+    """One origin for each week that forecasts take their prior from, with the first purpose that needs it."""
     timeline = project.timeline()
     found: dict[object, Origin] = {}
     purposes: tuple[Purpose, ...] = ("live", "study", "backtest")

@@ -1,4 +1,4 @@
-"""The report that people read: one page for the panel, one for each firm."""
+"""The report: one page for the panel, one for each firm."""
 
 import duckdb
 

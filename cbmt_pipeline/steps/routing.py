@@ -1,4 +1,4 @@
-"""Whether a rule can choose between joint and single-task forecasts better than always the one."""
+"""Routing: whether a learned rule that chooses between joint and single-task forecasts beats always using one."""
 
 from cbmt_pipeline.diagnostic_steps import diagnostic_made, diagnostic_step, gathered
 from cbmt_pipeline.work import Made, Work

@@ -1,4 +1,4 @@
-"""Scenarios of cbmt.toml, the tornado, the plan and what it takes to reach it, on the draws of the live forecast."""
+"""Scenarios of cbmt.toml, tornado, plan and targets, on the draws of the live forecast."""
 
 from cbmt_core.errors import ConfigError
 from cbmt_core.names import Unit
@@ -42,7 +42,7 @@ def make(work: Work) -> Made:
 
 
 def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
-    """Scenarios about the firm and the plan, as cbmt.toml states them."""
+    """Digests of the firm's scenarios and plan in cbmt.toml."""
     assert unit is not None
     plan = project.config.plan
     named = [(scenario.name, scenario.description) for scenario in named_scenarios(project, unit.name)]

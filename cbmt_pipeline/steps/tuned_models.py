@@ -1,4 +1,4 @@
-"""Networks of one firm: searched for, trained on the study's calibration, and kept."""
+"""Networks of one firm: tuned and trained on the study's calibration, and stored."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -22,7 +22,8 @@ from cbmt_pipeline.work import Made, Picture, Records, Work
 
 
 def make(work: Work) -> Iterator[Made]:
-    """Each network is committed as soon as it is trained: whoever is stopped goes on after the last one."""
+    """Tune and train the networks. Each is committed as soon as it is trained, so a stopped run resumes after the
+    last one."""
     project, week = work.project, work.at.week
     if not work.items:
         raise ConfigError("no network is named, and [networks] models in cbmt.toml is empty")
@@ -53,7 +54,7 @@ def _made_with(name: str, profile: str) -> str:
 
 
 def _enough(have: str, want: str) -> bool:
-    """A fit within a larger profile serves a smaller one."""
+    """Whether a fit can be used: one of a larger profile also serves a smaller one."""
     (version, profile), (wanted, least) = have.split(), want.split()
     return version == wanted and PROFILE_NAMES.index(profile) >= PROFILE_NAMES.index(least)
 
@@ -81,13 +82,13 @@ def _tuned(work: Work, panel: FirmPanel, name: str, profile: str, place: tuple[i
 
 
 def was_tried(work: Work, tuned: Manifest, name: str) -> bool:
-    """Whether this step left a fit of the network, be it one that broke."""
+    """Whether this step stored a fit of the network, also a failed one."""
     fit = work.project.model_folder(work.at.week, work.firm, name) / "fit.json"
     return str(fit.relative_to(work.project.data)) in tuned.files
 
 
 def load_tuned(work: Work, name: str) -> ModelFit:
-    """A network that this step left."""
+    """Load a network that this step stored."""
     return load_fit(work.project.model_folder(work.at.week, work.firm, name))
 
 

@@ -26,7 +26,7 @@ def make(work: Work) -> Made:
 
 
 def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
-    """What is published without being made by a step: rows of the intake that name no firm, who is late."""
+    """Digests of published facts that no step makes: rows of the intake without a firm, late firms."""
     return {
         "intake": project.intake.version,
         "delivery": digest_of(project.config.delivery.model_dump()),

@@ -1,4 +1,4 @@
-"""External calibration: errors on panel sales beside those of analysts on reported revenue."""
+"""External calibration: forecast errors of panel sales compared with analysts' errors of reported revenue."""
 
 from cbmt_core.diagnostics.calibration.study import Calibration, calibrate, calibration_tables, weekly_sales
 from cbmt_core.diagnostics.calibration.tables import AnalystTables, read_tables

@@ -1,4 +1,4 @@
-"""Fiscal quarters of tickers: forecast against panel sales, analysts against revenue, horizon by horizon."""
+"""Errors by fiscal quarter and horizon: forecasts against panel sales, analysts against reported revenue."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def calibration_tables(
     made: Calibration | None,
     note: str = "cbmt.toml has no [calibration] section, so there are no analyst forecasts to compare with",
 ) -> tuple[dict[str, pd.DataFrame], DiagnosticState]:
-    """The tables `calibration_quarter` and `calibration_summary`, and what they rest on; empty from None, with a
-    note why there is nothing."""
+    """The tables `calibration_quarter` and `calibration_summary`, and their row of `diagnostic`. From None the tables
+    are empty, and a note says why."""
     if made is None:
         frames = (pd.DataFrame(columns=_QUARTERS), pd.DataFrame(columns=_SUMMARY))
         state = DiagnosticState("external_calibration", 0, 1, False, note)
@@ -60,10 +60,10 @@ def calibration_tables(
 def weekly_sales(
     con: duckdb.DuckDBPyConnection, relations: Relations, design: StudyDesign, model: str
 ) -> pd.DataFrame:
-    """Firm, currency, week, sales as they happened, and as `model` saw them coming at the design's origin.
+    """Firm, currency, week, actual sales, and sales as `model` forecast them at the design's origin.
 
-    Up to the origin what was coming had happened. Firms whose holdout the model has not forecast
-    completely are left out, and so are segments.
+    Up to the origin the forecast is the actual sales. Segments, and firms whose holdout the model has not forecast
+    completely, are left out.
     """
     return con.execute(f"""
         WITH forecast AS (
@@ -93,9 +93,9 @@ def calibrate(
 ) -> Calibration:
     """Errors of fiscal quarters that end after the origin (Web App. "External Calibration …").
 
-    Weeks belong to the quarter they begin in. A quarter in progress at the origin counts with its
-    observed weeks, which analysts had seen too; a quarter that ends after the data does not count. The
-    analysts' value is the mean of all forecasts made during calibration, none after the origin.
+    Weeks belong to the quarter they begin in. A quarter in progress at the origin includes its observed weeks, which
+    analysts had seen too; a quarter that ends after the data is left out. The analysts' value is the mean of all
+    forecasts made during calibration, none after the origin.
     """
     sales, dropped = _by_ticker(tables.tickers, weekly)
     quarters = _quarter_sums(tables, sales, design)
@@ -124,7 +124,7 @@ def calibrate(
 
 
 def _by_ticker(tickers: pd.DataFrame, weekly: pd.DataFrame) -> tuple[pd.DataFrame, list[str]]:
-    """Weekly sales of each ticker's firms together, and tickers whose firms cannot be added up."""
+    """Weekly sales of each ticker, summed over its firms, and the tickers whose firms cannot be added up."""
     joined = weekly.merge(tickers[["firm", "ticker"]], on="firm")
     currencies = joined.groupby("ticker")["currency"].nunique()
     mixed = sorted(str(name) for name in currencies.index[currencies > 1])

@@ -1,4 +1,4 @@
-"""The three tables a user brings: firms to tickers, fiscal quarters, and analysts' forecasts of revenue."""
+"""The user's three input tables: firms to tickers, fiscal quarters, and analysts' forecasts of revenue."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class AnalystTables:
 
 
 def read_tables(tickers: Path, quarters: Path, forecasts: Path) -> AnalystTables:
-    """Read and judge the three files (CSV or Parquet); the first mistake is told with its file and row."""
+    """Read and check the three files (CSV or Parquet). The error names the file and row of the first mistake."""
     return AnalystTables(
         _tickers(_read(tickers, TICKERS), tickers),
         _quarters(_read(quarters, QUARTERS), quarters),
@@ -89,7 +89,7 @@ def _forecasts(frame: pd.DataFrame, file: Path) -> pd.DataFrame:
 
 
 def _read(file: Path, columns: Mapping[str, str]) -> pd.DataFrame:
-    """The declared columns in their types, with the number of each row."""
+    """The declared columns, converted to their types, and the number of each row."""
     try:
         if file.suffix.lower() in (".parquet", ".pq"):
             raw = pd.read_parquet(file)
@@ -134,7 +134,7 @@ def _typed(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
 
 
 def _refuse(bad: Flags, frame: pd.DataFrame, file: Path, column: str, rule: str) -> None:
-    """Raise for the first bad row, saying how many there are."""
+    """Raise BadTable for the first bad row, with the number of bad rows."""
     if not bad.any():
         return
     place = int(np.flatnonzero(bad)[0])

@@ -1,4 +1,4 @@
-"""Co-movement of a firm's drivers: 34 measures, one score, and whether it says where joint forecasts win.
+"""Co-movement of a firm's drivers: 34 measures, one score, and tests whether it predicts where joint forecasts win.
 
 Every frame and series is indexed by firm.
 

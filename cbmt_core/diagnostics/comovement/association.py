@@ -1,4 +1,4 @@
-"""Does co-movement say where joint forecasting wins? The regressions behind every test."""
+"""Regressions of joint-model wins on co-movement, used by every test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EACH = 10
 
 
 class NotEstimable(Exception):
-    """A regression these firms cannot carry; the message says what is missing."""
+    """Too few firms for the regression, or no variation; the message says what is missing."""
 
     def __init__(self, n: int, reason: str):
         super().__init__(reason)
@@ -68,7 +68,7 @@ def sample_of(
     *,
     both_outcomes: bool = False,
 ) -> Sample:
-    """Firms that have everything asked for, matched and ordered by their index.
+    """The firms without missing values, matched and sorted by their index.
 
     With `both_outcomes`, industries in which every firm wins or every firm loses are left out: their
     effect would be infinite in a logit (note to the paper's table).

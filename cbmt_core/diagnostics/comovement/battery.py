@@ -1,4 +1,4 @@
-"""The battery: 28 families of measures, 34 columns, and their values for a firm."""
+"""The battery of co-movement measures: 34 columns in 28 families, and their values for a firm."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MEASURES: dict[str, Measure] = {
 
 
 def measures_of(panel: FirmPanel, *, raw: bool = False) -> dict[str, float]:
-    """Every column for one firm, from all the weeks of `panel`: give it `panel.until(origin)`.
+    """Every measure of one firm, from all weeks of `panel`; pass `panel.until(origin)`.
 
     NaN where a measure is undefined; all are when a driver never moves or weeks are too few. With
     `raw` the drivers are only transformed by log(1 + x): see `drivers.py` for why that is not the default.

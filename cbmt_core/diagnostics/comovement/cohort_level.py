@@ -1,4 +1,4 @@
-"""Is co-movement visible in the cohort panel? By cohort, by tenure, between the cohorts of a week."""
+"""Measures of co-movement in the cohort panel: by cohort, by tenure, between the cohorts of a week."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def directional(d: Drivers) -> float:
 
 
 def _cohort_mean(x: Floats, y: Floats, size: Floats) -> float:
-    """|mean over cohorts of their r|: noise of single cohorts cancels, what they share does not."""
+    """|mean over cohorts of their r|, in which the noise of single cohorts averages out."""
     known = np.isfinite(x) & np.isfinite(y)
     n = known.sum(axis=1)
     x, y = (np.where(known, values, 0.0) for values in (x, y))

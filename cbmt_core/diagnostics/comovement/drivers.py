@@ -1,14 +1,13 @@
-"""Drivers: what the measures of co-movement look at, a firm's three weekly series and its cohorts.
+"""Drivers: the input of the co-movement measures, a firm's three weekly series and its cohorts.
 
-The paper transforms the weekly drivers by log(1 + x) and says no more. Two things are removed besides:
-slow movement (a centred half-year mean), because two trends always correlate (Yule 1926, Granger and
-Newbold 1974): a saturating market lets acquisition fall, an ageing base lets ROPC fall, and neither says
-that one shock reaches both; and what holidays explain, because every model is told the calendar, so
-that a Christmas which lifts two drivers is no reason to forecast them together.
+The paper transforms the weekly drivers by log(1 + x) and gives no further detail. We also remove slow movement (a
+centred half-year mean), because two trends always correlate (Yule 1926, Granger and Newbold 1974): acquisition falls
+as a market saturates and ROPC as the base ages, without a common shock. And we remove holiday effects, because every
+model has the calendar as an input: a Christmas that lifts two drivers is no reason to forecast them together.
 
-Measures that ask about co-movement in the same week, about lags or about prediction use the series as
-they stand in time. The others look at them aligned: ROPC and AOV are moved by up to two months to where
-the three have most in common, because a driver that follows late is shared structure too.
+Measures of co-movement in the same week, of lags and of prediction use the series as observed. The others use aligned
+series: ROPC and AOV are shifted by up to two months to where the three have most in common, because a driver that
+follows with a delay is shared structure too.
 """
 
 from __future__ import annotations
@@ -62,9 +61,8 @@ class Drivers:
     """Whether slow movement and holidays are left in."""
 
     def adjusted(self, x: Floats) -> Floats:
-        """A weekly series [T], or one a cohort [N, T], without slow movement and holidays.
-
-        Holidays are the same for every cohort: their effect is that on the cohorts' mean.
+        """A weekly series [T], or one for each cohort [N, T], without slow movement and holiday effects. The holiday
+        effect is estimated on the cohorts' mean and is the same for every cohort.
         """
         if self.raw:
             return x
@@ -83,7 +81,7 @@ class Drivers:
 
     @property
     def defined(self) -> bool:
-        """Whether there are enough weeks and every driver moves, rounding apart."""
+        """Whether there are enough weeks and every driver varies by more than rounding errors."""
         if len(self.log) < MIN_WEEKS:
             return False
         return bool((self.spread > 1e-9 * (1 + np.abs(self.log).max(axis=0))).all())
@@ -112,8 +110,8 @@ class Drivers:
         return int(lags[best[0]]), int(lags[best[1]])
 
     def meet(self, *series: tuple[int, Floats]) -> tuple[Floats, ...]:
-        """Weekly series, each with the number of the driver whose shift it takes, cut so that what leads
-        stands beside what follows."""
+        """Shift weekly series, each by the shift of the driver with the given number, and cut them to their common
+        weeks."""
         shift = (0, *self.shifts)
         first, last = -min(shift), len(self.z) - max(shift)
         return tuple(x[first + shift[k] : last + shift[k]] for k, x in series)
@@ -137,7 +135,7 @@ class Drivers:
         return self._aged(self.V)
 
     def _aged(self, values: Floats) -> Floats:
-        """[N, T] deviations from the mean of the tenure, so that ageing is not taken for co-movement."""
+        """[N, T] deviations from the mean of the same tenure, so that ageing does not count as co-movement."""
         known = np.isfinite(values)
         age = self.tenure[known]
         weight = np.broadcast_to(self.size, values.shape)[known]
@@ -150,8 +148,8 @@ class Drivers:
 
 
 def drivers_of(panel: FirmPanel, *, raw: bool = False) -> Drivers:
-    """Drivers of a panel. A week without an order carries the last known AOV, as the models' inputs do;
-    weeks before the first order are left out."""
+    """Drivers of a panel. A week without an order has the last known AOV, as in the models' inputs; weeks before the
+    first order are left out."""
     repeat = np.nansum(panel.size[:, None] * panel.R, axis=0)
     customers = np.where(panel.born, panel.size[:, None], 0.0).sum(axis=0)
     orders = panel.orders.sum(axis=0)

@@ -1,4 +1,4 @@
-"""The five tests of the score, win rates by tercile, and the association of every single measure."""
+"""Tests of the score: win rates by tercile, the five tests of the paper's table, and each measure's association."""
 
 from __future__ import annotations
 
@@ -65,12 +65,11 @@ def five_tests(
 ) -> pd.DataFrame:
     """Table "Cross-Metric Co-Movement and Joint-Model Performance", a row a test.
 
-    `score`, `wins` (True where the joint model errs less; NaN unknown), `controls` (scale, dispersion) and
-    `industry` are indexed by firm. Estimates are: tercile, difference of win rates in points; linear
-    models, change of the win probability for one standard deviation; logit, odds ratio; placebo, the logit's
-    coefficient. `se` belongs to the estimate (the logit's to its logarithm, the placebo's is the spread of
-    the shuffled coefficients), `low` and `high` are its 95 % interval. A test the firms cannot carry has
-    NaN, and a note that says what is needed.
+    `score`, `wins` (True where the joint model errs less; NaN unknown), `controls` (scale, dispersion) and `industry`
+    are indexed by firm. Estimates are: tercile, difference of win rates in points; linear models, change of the win
+    probability for one standard deviation; logit, odds ratio; placebo, the logit's coefficient. `se` belongs to the
+    estimate (the logit's to its logarithm, the placebo's is the spread of the shuffled coefficients), `low` and
+    `high` are its 95 % interval. A test with too few firms has NaN, and a note that says what is needed.
     """
     controlled = sample_of(score, wins, controls, industry)
     varied = sample_of(score, wins, controls, industry, both_outcomes=True)
@@ -145,7 +144,7 @@ def _odds(sample: Sample) -> dict[str, float]:
 
 
 def placebo(sample: Sample, shuffles: int, seed: int) -> dict[str, float]:
-    """The logit's coefficient against those of scores dealt to other firms.
+    """Permutation test: the logit's coefficient against those with the scores shuffled among firms.
 
     p = (1 + shuffles at least as far from zero) / (1 + shuffles) (Phipson and Smyth 2010), so it is never 0.
     """

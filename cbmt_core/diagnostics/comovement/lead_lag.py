@@ -1,4 +1,4 @@
-"""Does movement in one driver align with later movement in another?"""
+"""Measures of lead and lag: movement in one driver followed by movement in another."""
 
 from __future__ import annotations
 

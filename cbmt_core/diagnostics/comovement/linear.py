@@ -1,4 +1,4 @@
-"""Do the drivers move together in the same week? Linear, rank and partial correlation."""
+"""Measures of co-movement in the same week: linear, rank and partial correlation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a measure of co-movement is: a column, its place in the paper's list, and how it is computed."""
+"""Measure: a co-movement measure with its column, its place in the paper's list, and its function."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ GROUPS = (
 
 @dataclass(frozen=True)
 class Measure:
-    """One column of the battery. Pairs are A-R, A-V and R-V; where nothing else is said, absolute values
-    are averaged over them, because a shared driver may move two primitives in opposite directions."""
+    """One column of the battery. Pairs are A-R, A-V and R-V. Unless stated otherwise, absolute values are averaged
+    over them, because a shared driver may move two primitives in opposite directions."""
 
     name: str
     number: int

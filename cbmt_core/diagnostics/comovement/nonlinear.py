@@ -1,4 +1,4 @@
-"""Do the drivers depend on each other in nonlinear or extreme ways, in the same week or aligned?"""
+"""Measures of nonlinear and extreme dependence between drivers, in the same week or aligned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NEIGHBOURS = 5
 
 def strongest(d: Drivers, dependence: Callable[[Floats, Floats], float]) -> float:
     """Mean over pairs of the larger of the dependence in the same week and that of the aligned series:
-    alignment looks for straight lines, and what is not one may well sit in the same week."""
+    the alignment maximises linear correlation, so nonlinear dependence may be strongest in the same week."""
     return float(np.mean([max(dependence(x[:, i], x[:, j]) for x in (d.z, d.aligned)) for i, j in PAIRS]))
 
 

@@ -1,4 +1,4 @@
-"""Does one driver hold information about the next values of another?"""
+"""Measures of prediction: whether past values of one driver help to predict another."""
 
 from __future__ import annotations
 

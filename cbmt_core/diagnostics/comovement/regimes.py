@@ -1,4 +1,4 @@
-"""Do common shocks or a common rhythm move the drivers, and how steadily?"""
+"""Measures of common shocks, common rhythm, and their stability over time."""
 
 from __future__ import annotations
 

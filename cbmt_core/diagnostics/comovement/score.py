@@ -22,7 +22,7 @@ LEAST_KNOWN = 0.5
 
 @dataclass(frozen=True, eq=False)
 class ScoreModel:
-    """What the score learned from its firms, so that others can be scored by the same rule."""
+    """The fitted score: medians, limits, scales and loadings, so that other firms can be scored in the same way."""
 
     columns: pd.DataFrame
     """By measure: median, low, high (winsorising), mean, sd, loading."""
@@ -62,8 +62,8 @@ class Score:
 def fit_score(measures: pd.DataFrame) -> ScoreModel:
     """Learn the score from firms (rows) by measures (columns); columns that never vary are left out.
 
-    The sign of a principal component is arbitrary. It is set so that the loadings of the columns which
-    shared structure raises by construction (`Measure.rises`) have a positive sum.
+    The sign of a principal component is arbitrary. It is set so that the loadings of the measures that shared
+    structure increases by construction (`Measure.rises`) have a positive sum.
     """
     frame = measures[list(MEASURES)].astype(float)
     frame = frame[frame.notna().mean(axis=1) >= LEAST_KNOWN]

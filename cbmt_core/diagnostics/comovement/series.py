@@ -1,4 +1,4 @@
-"""Small arithmetic of weekly series: slow movement, standardising, correlation, means over cohorts."""
+"""Functions of weekly series: moving mean, standardising, correlation, means over cohorts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ LEAST_WEEKS = 20
 
 
 def half_year_mean(x: Floats) -> Floats:
-    """Centred moving mean over half a year of weeks (the last axis); shorter at the ends, blind to NaN."""
+    """Centred moving mean over half a year of weeks (the last axis); the window is shorter at the ends, NaN are
+    ignored."""
     known = np.isfinite(x)
     total, count = (
         uniform_filter1d(part, HALF_YEAR, axis=-1, mode="constant")
@@ -35,7 +36,8 @@ def half_year_mean(x: Floats) -> Floats:
 
 
 def holiday_effect(x: Floats, holidays: Floats) -> Floats:
-    """[T] what holidays explain of x [T], both taken without their slow movement; 0 where too little is known."""
+    """[T] the part of x [T] explained by holidays, both without their slow movement; 0 where there are too few
+    data."""
     known = np.isfinite(x)
     H = (holidays.T - half_year_mean(holidays.T)).T
     H = H[:, np.ptp(holidays[known], axis=0) > 0] if known.any() else H[:, :0]
@@ -46,7 +48,7 @@ def holiday_effect(x: Floats, holidays: Floats) -> Floats:
 
 
 def standardised(x: Floats, axis: int = 0) -> Floats:
-    """Mean 0 and spread 1 along `axis`; 0 where nothing moves."""
+    """Standardise to mean 0 and standard deviation 1 along `axis`; constant series become 0."""
     x = x - x.mean(axis=axis, keepdims=True)
     spread = np.broadcast_to(x.std(axis=axis, keepdims=True), x.shape)
     return np.asarray(np.divide(x, spread, out=np.zeros_like(x), where=spread > 1e-9))

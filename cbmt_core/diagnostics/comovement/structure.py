@@ -1,4 +1,4 @@
-"""Are the drivers partly moved by a common factor? Covariance structure, and how sales decompose."""
+"""Measures of a common factor: covariance structure of the drivers, and the decomposition of sales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes a firm hard: importance of the features, and how each moves the predicted error."""
+"""Drivers of difficulty: importance of the features, and the effect of each on the predicted error."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def permutation_importance(
     """Decline of the out-of-fold R² when a feature is shuffled across firms, largest first.
 
     `importance` is the mean over the repeats, `low` and `high` hold 95 % of them (Web App. figure "Permutation
-    Importance of Contextual Features"). Every firm is predicted by the chain that never saw it, so a feature that
-    a chain has only learned by heart gains nothing.
+    Importance of Contextual Features"). Every firm is predicted by the model fitted without it, so a feature that is
+    merely overfitted has no importance.
     """
     base = _squared_error(fit.y, fit.predict(fit.x))
     total = _squared_error(fit.y, fit.y.mean())

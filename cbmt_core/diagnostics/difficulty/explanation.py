@@ -1,4 +1,4 @@
-"""explain: how hard each firm is to forecast, seen before its forecast is trusted, and why."""
+"""explain: the predicted forecast error of each firm (PHE) and its drivers."""
 
 from __future__ import annotations
 
@@ -169,7 +169,8 @@ def _grid(x: pd.DataFrame, sample: pd.DataFrame) -> pd.DataFrame:
 
 
 def _comparable(errors: pd.DataFrame, reference: str | None) -> pd.DataFrame:
-    """Firms × models without gaps: models that have nearly all of the reference's firms, firms that all have."""
+    """Firms × models without missing values: models with nearly all of the reference's firms, and the firms they all
+    have."""
     if reference is None:
         return errors
     models, firms = common_sample(errors.notna(), reference, COVERAGE)

@@ -16,7 +16,7 @@ __all__ = ["FEATURES", "SCALE", "VOLATILITY", "Feature", "features_of"]
 
 @dataclass(frozen=True)
 class Feature:
-    """A number known at the forecast origin that may tell how hard a firm is to forecast."""
+    """A contextual feature: a number known at the forecast origin that may explain how hard a firm is to forecast."""
 
     name: str
     group: str
@@ -154,7 +154,7 @@ SCALE, VOLATILITY = "total_orders", "cohort_sales_cv"
 
 
 def features_of(panel: FirmPanel) -> dict[str, float]:
-    """All features of a firm from a panel that ends at the forecast origin: hand over `panel.until(origin)`.
+    """All features of a firm from a panel that ends at the forecast origin; pass `panel.until(origin)`.
 
     NaN where the panel is too short or holds no single customers.
     """

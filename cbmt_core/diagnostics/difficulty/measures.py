@@ -1,6 +1,6 @@
 """The contextual features computed from a panel, one function each.
 
-A panel holds what was known at the forecast origin and nothing later. Averages over cohorts are weighted by
+The panel must end at the forecast origin. Averages over cohorts are weighted by
 cohort size (Web App. "Explaining Prediction Performance with Meta-Model Analysis"). NaN where a panel is too
 short or too empty for a feature.
 """
@@ -59,7 +59,7 @@ def annual_growth(x: Floats) -> float:
 
 
 def acceleration(x: Floats) -> float:
-    """Growth from the middle to the last twelve months less that from the first to the middle ones."""
+    """Growth from the middle to the last twelve months minus growth from the first to the middle twelve months."""
     last = len(x) - SEASON
     return _growth(x, last // 2, last) - _growth(x, 0, last // 2) if last >= QUARTER else float("nan")
 
@@ -107,7 +107,7 @@ def cohort_orders_fit(panel: FirmPanel) -> float:
 
 
 def cohort_aov_fit(panel: FirmPanel) -> float:
-    """Only cohorts with orders in a year's worth of weeks: months cannot be told from fewer."""
+    """Only cohorts with orders in at least 52 weeks: with fewer, month effects cannot be estimated."""
     month = panel.calendar().month
 
     def fit(i: int, t: Ints) -> float:
@@ -133,7 +133,7 @@ def _over_cohorts(panel: FirmPanel, weeks: int, statistic: Callable[[int, Ints],
 
 
 def _customers_with(history: CustomerHistory, order: npt.NDArray[np.bool_]) -> int:
-    """Customers with at least one of these orders."""
+    """Number of customers with at least one of these orders."""
     before = np.concatenate([[0], np.cumsum(order)])
     return int((before[history.start[1:]] > before[history.start[:-1]]).sum())
 

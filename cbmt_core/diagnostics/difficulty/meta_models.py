@@ -1,4 +1,4 @@
-"""Meta-models: from a firm's features to a model's holdout error, judged on firms they were not fitted on."""
+"""Meta-models: predict a model's holdout error from a firm's features, cross-validated across firms."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIRMS_NEEDED = 30
 
 @dataclass(frozen=True)
 class MetaModel:
-    """A chain from raw features to SMAPE in which all that is learned is learned from the firms it is fitted on."""
+    """A pipeline from raw features to SMAPE; imputation and scaling are fitted on the training firms too."""
 
     name: str
     label: str
@@ -77,7 +77,7 @@ META_MODELS: dict[str, MetaModel] = {
 
 @dataclass(frozen=True, eq=False)
 class CrossFit:
-    """A meta-model fitted once a fold, each time without that fold's firms."""
+    """A meta-model fitted once for each fold, without that fold's firms."""
 
     x: Floats
     """[n, features]"""
@@ -110,7 +110,7 @@ class CrossFit:
 
 
 def cross_fit(meta: MetaModel, x: Floats, y: Floats, seed: int) -> CrossFit:
-    """Folds depend on the number of firms and the seed alone, never on their errors."""
+    """Cross-fit a meta-model. Folds depend on the number of firms and the seed alone, never on the errors."""
     parts = list(KFold(FOLDS, shuffle=True, random_state=seed).split(x))
     fitted = tuple(meta.chain(seed).fit(x[train], y[train]) for train, _ in parts)
     return CrossFit(x, y, tuple(test for _, test in parts), fitted)

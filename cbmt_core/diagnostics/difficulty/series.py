@@ -1,4 +1,4 @@
-"""Statistics of one plain series: concentration, inequality, simple fits, spectrum, changepoints."""
+"""Statistics of a single series: concentration, inequality, simple fits, spectrum, changepoints."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def variation(x: Floats) -> float:
 
 
 def autocorrelation(x: Floats, lag: int) -> float:
-    """Of the deviations from a straight line."""
+    """Autocorrelation of the deviations from a straight line."""
     rest = _detrended(x, lag)
     return float("nan") if rest is None else float(acf(rest, nlags=lag, fft=False)[lag])
 
 
 def partial_autocorrelation(x: Floats, lag: int) -> float:
-    """Of the deviations from a straight line, by the Yule-Walker equations."""
+    """Partial autocorrelation of the deviations from a straight line, by the Yule-Walker equations."""
     rest = _detrended(x, lag)
     return float("nan") if rest is None else float(pacf(rest, nlags=lag, method="ywm")[lag])
 
@@ -61,7 +61,7 @@ def partial_autocorrelation(x: Floats, lag: int) -> float:
 def fit_r2(x: Floats, t: Ints, degree: int, month: Ints | None = None) -> float:
     """R² of log(x + 1) on a polynomial of time and, if given, dummies of the months (same place, H).
 
-    NaN without a spare observation, or when there is nothing to explain.
+    NaN without residual degrees of freedom, or when the series is constant.
     """
     if len(x) <= degree + 1:
         return float("nan")

@@ -1,4 +1,4 @@
-"""Firms in three parts: by one measure, by error and part, and the winners on a grid of two measures."""
+"""Terciles of firms: by one measure, errors within them, and winners on a grid of two measures."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ LEVELS = ("low", "medium", "high")
 
 
 def terciles(values: pd.Series[float]) -> pd.Series[str]:
-    """Parts of equal size, give or take one; among equal values the first by firm ranks first."""
+    """Terciles of equal size, up to one firm; ties are ordered by firm."""
     rank = values.sort_index().rank(method="first") - 1
     part = (rank * len(LEVELS) // max(len(values), 1)).astype(int)
     return part.map(dict(enumerate(LEVELS))).reindex(values.index)
 
 
 def terciles_like(known: pd.Series[float], values: pd.Series[float]) -> pd.Series[str]:
-    """The parts where other firms would fall: up to the largest value of `known` in a part."""
+    """Terciles of other firms, by the limits that those of `known` have."""
     top = known.groupby(terciles(known)).max().reindex(LEVELS[:-1]).to_numpy(float)
     part = np.searchsorted(top, values.to_numpy(float), side="left")
     return pd.Series([LEVELS[k] for k in part], index=values.index, dtype=object)

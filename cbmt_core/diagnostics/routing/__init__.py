@@ -1,4 +1,4 @@
-"""Which of two models to deploy for a firm: fixed policies, the oracle, and learned rules judged on firms held out."""
+"""Routing: which of two models to deploy for a firm, by fixed policies, an oracle, and learned rules."""
 
 from cbmt_core.diagnostics.routing.panel import RoutingPanel
 from cbmt_core.diagnostics.routing.policy import Decision, best_threshold, decide

@@ -1,4 +1,4 @@
-"""RoutingPanel: what a router may know of each firm, and how far off both models were."""
+"""RoutingPanel: the features of each firm known at the origin, and both models' errors."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RoutingPanel:
         )
 
     def joined(self, other: RoutingPanel) -> RoutingPanel:
-        """The firms of both."""
+        """Concatenate the firms of both panels."""
         arrays = {
             name: np.concatenate([getattr(self, name), getattr(other, name)])
             for name in ("measures", "log_orders", "volatility", "joint", "single")

@@ -1,4 +1,5 @@
-"""A rule as a policy: probabilities out of fold, the threshold they give, and what follows for firms held out."""
+"""A rule as a policy: out-of-fold probabilities, the threshold chosen from them, and the decisions for held-out
+firms."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ FOLDS = 5
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """What a rule learned from some firms, and what it says of others."""
+    """A rule's decisions for held-out firms, with the threshold it learned."""
 
     threshold: float
     """Firms whose probability is lower get the single-task model."""
@@ -39,7 +40,7 @@ class Decision:
 def decide(rule: Rule, training: RoutingPanel, others: RoutingPanel, seed: int) -> Decision:
     """Learn the rule and its threshold from `training` and apply both, once, to `others`.
 
-    Neither the errors nor any other firm's inputs among `others` have a part in a firm's probability.
+    A firm's probability depends neither on the errors of `others` nor on the inputs of other firms among them.
     """
     inputs, wins = training.inputs, training.joint_wins
     own = np.empty(len(wins))
@@ -53,10 +54,8 @@ def decide(rule: Rule, training: RoutingPanel, others: RoutingPanel, seed: int) 
 
 
 def best_threshold(probability: Floats, joint: Floats, single: Floats) -> float:
-    """The threshold below which firms get the single-task model that gives these firms the lowest mean error.
-
-    Of equally good ones the lowest, which leaves the most firms with the joint model: 0 leaves all of
-    them, infinity none.
+    """The threshold with the lowest mean error, when firms below it get the single-task model. Of equally good ones
+    it is the lowest, which leaves the most firms with the joint model: 0 leaves all of them, infinity none.
     """
     order = np.argsort(probability, kind="stable")
     p = probability[order]

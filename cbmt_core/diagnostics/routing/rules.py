@@ -1,4 +1,4 @@
-"""The learned rules: each a chain in which all that is learned is learned from the firms it is fitted on."""
+"""The learned rules: classifier pipelines of which every part is fitted on the training firms alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Firms divided into those a rule is learned from and those it is judged on."""
+"""Splits of the firms into training firms and held-out firms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies compared: over all firms with foresight, on the primary split, and on many re-randomised ones."""
+"""Comparison of policies: over all firms, on the primary split, and on many re-randomised splits."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def study(
 ) -> RoutingStudy:
     """Compare the policies on the firms of `panel` that both models have forecast.
 
-    With fewer than `NEEDED` of them only the policies that learn nothing are compared. The rules of the
-    primary split also say what they would choose for firms that have no holdout yet.
+    With fewer than `NEEDED` of them only the fixed policies are compared. The rules of the primary split also choose
+    for firms that have no holdout yet.
     """
     known, unscored = (panel.take(np.flatnonzero(rows)) for rows in (panel.scored, ~panel.scored))
     rows = _fixed(known, ALL, 0)
@@ -73,7 +73,7 @@ def study(
 
 
 def _fixed(panel: RoutingPanel, sample: str, number: int) -> list[dict[str, object]]:
-    """Rows of the policies that learn nothing."""
+    """Rows of the fixed policies, which are not learned."""
     n = len(panel.firms)
     if n == 0:
         return []
@@ -103,7 +103,7 @@ def _row(
 def _choices(
     training: RoutingPanel, held: RoutingPanel, unscored: RoutingPanel, name: str, made: Decision
 ) -> pd.DataFrame:
-    """What a rule says of each firm without having learned from it."""
+    """A rule's choice for each firm, by a fit without that firm."""
     probability = np.concatenate([made.own, made.others])
     samples = (("training", training), ("held out", held), ("no holdout", unscored))
     return pd.DataFrame(

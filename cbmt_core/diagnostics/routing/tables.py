@@ -1,4 +1,4 @@
-"""The routing study as tables, from what is known of the firms; without the two models it says so."""
+"""Tables of the routing study; without forecasts of both models they are empty, with a note."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def routing_panel(data: DiagnosticData) -> RoutingPanel:
 def routing_tables(
     data: DiagnosticData, *, resplits: int = RESPLITS, on_split: Callable[[int, int], None] | None = None
 ) -> tuple[dict[str, pd.DataFrame], DiagnosticState]:
-    """The tables `routing_policy` and `routing_choice`, and what they rest on."""
+    """The tables `routing_policy` and `routing_choice`, and their row of `diagnostic`."""
     panel = routing_panel(data)
     made = study(panel, resplits=resplits, on_split=on_split)
     firms = int(panel.scored.sum())
