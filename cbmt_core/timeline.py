@@ -28,6 +28,7 @@ __all__ = [
     "Window",
     "choose_washout",
     "week_of",
+    "week_sql",
     "whole_weeks",
 ]
 
@@ -59,6 +60,11 @@ PURPOSES: tuple[Purpose, ...] = get_args(Purpose)
 def week_of(day: date) -> date:
     """The Sunday that names the week of `day`."""
     return day - timedelta(days=(day.weekday() + 1) % 7)
+
+
+def week_sql(day: str) -> str:
+    """SQL for the Sunday that names the week of a DATE: `week_of` in SQL."""
+    return f"({day} - CAST(dayofweek({day}) AS INTEGER))"
 
 
 def whole_weeks(first_day: date, last_day: date) -> tuple[date, int]:

@@ -131,7 +131,6 @@ class LogLinearFit:
     dispersion: float
     level_sd: float
     shock_sd: float
-    iterations: int
     converged: bool
 
 
@@ -165,9 +164,8 @@ def fit_log_linear(
     dispersion, level_var, shock_var = 1.0, 0.2**2, 0.1**2
     scale = np.ones(Q)
     precision = np.linalg.inv(shocks.correlation(T))
-    converged, iteration = False, 0
-    while not converged and iteration < ITERATIONS:
-        iteration += 1
+    converged = False
+    for _ in range(ITERATIONS):
         linear = (F @ beta).reshape(N, T) + (G @ gamma + shock) + level[:, None]
         mean = np.exp(np.clip(linear, gamma[0] - 12.0, gamma[0] + 12.0))
         weight = exposure * mean if counts else exposure
@@ -215,6 +213,8 @@ def fit_log_linear(
         pearson = np.sum(residual**2 / relative) / max(int(seen.sum()) - K - N, 1)
         dispersion = float(max(pearson, 1e-4))
         converged = bool(np.abs(step).max() < TOLERANCE)
+        if converged:
+            break
     return LogLinearFit(
         tenure=beta,
         calendar=gamma,
@@ -223,7 +223,6 @@ def fit_log_linear(
         dispersion=dispersion,
         level_sd=level_var**0.5,
         shock_sd=shock_var**0.5,
-        iterations=iteration,
         converged=converged,
     )
 

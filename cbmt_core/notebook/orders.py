@@ -22,12 +22,10 @@ from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.notebook.panel import Panel, Panels
 from cbmt_core.transactions import Intake, firm_timeline, project_timeline
+from cbmt_core.transactions.amounts import NO_CURRENCY
 from cbmt_core.transactions.orders import make_orders
 
 __all__ = ["RowsNotUsed", "panel_from_orders", "panels_from_orders"]
-
-NO_CURRENCY = "XXX"
-"""ISO 4217's code for none: a panel does not say in which currency its amounts are."""
 
 
 class RowsNotUsed(UserWarning):

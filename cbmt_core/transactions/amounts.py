@@ -9,7 +9,7 @@ from cbmt_core.duck import literal
 __all__ = ["CURRENCY_SIGNS", "NO_CURRENCY", "amount_sql", "is_number"]
 
 NO_CURRENCY = "XXX"
-"""ISO 4217 for no currency: what a preview reads with while none is stated. Any sign may stand beside an amount."""
+"""ISO 4217 for no currency, where none is stated: in previews and notebooks. Any currency sign is then accepted."""
 _DOLLARS = ("USD", "CAD", "AUD", "NZD", "SGD", "HKD", "MXN", "TWD", "ARS", "CLP", "COP")
 CURRENCY_SIGNS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(_DOLLARS, ("$",)),

@@ -26,7 +26,7 @@ import duckdb
 from cbmt_core import atomic, duck
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
-from cbmt_core.timeline import WEEK, Timeline, week_of
+from cbmt_core.timeline import WEEK, Timeline, week_of, week_sql
 
 if TYPE_CHECKING:
     from cbmt_core.config import DeliveryConfig, ProjectConfig
@@ -206,9 +206,9 @@ def _by_their_own_rows(con: duckdb.DuckDBPyConnection, last_day: date) -> list[t
             SELECT slug, any_value(firm) AS firm, min(day) AS first, max(day) AS last FROM seen GROUP BY slug
         ), usual AS (
             SELECT slug, count(DISTINCT day) AS days,
-                count(DISTINCT day - CAST(dayofweek(day) AS INTEGER)) AS weeks
+                count(DISTINCT {week_sql("day")}) AS weeks
             FROM seen JOIN firms USING (slug)
-            WHERE day > last - CAST(dayofweek(last) AS INTEGER) - {7 * (USUAL_WEEKS - 1)} - 1 GROUP BY slug
+            WHERE day > {week_sql("last")} - {7 * (USUAL_WEEKS - 1)} - 1 GROUP BY slug
         )
         SELECT slug, firm, first, last, days, weeks FROM firms JOIN usual USING (slug)""").fetchall()
     return [
@@ -255,7 +255,7 @@ def _by_shared_files(
         SELECT stem, slug, day FROM seen JOIN ends USING (stem) WHERE day > last - {TAIL.days};
         CREATE TEMP TABLE file AS
         WITH weeks AS (
-            SELECT stem, day - CAST(dayofweek(day) AS INTEGER) AS week, count(DISTINCT slug) AS firms,
+            SELECT stem, {week_sql("day")} AS week, count(DISTINCT slug) AS firms,
                 max(day) AS last FROM tail GROUP BY ALL
         )
         SELECT stem, source, max(last) AS last

@@ -21,6 +21,7 @@ from cbmt_core.config import ProjectConfig, QualityConfig, SourceConfig
 from cbmt_core.duck import literal, parquet, path_literal
 from cbmt_core.errors import CbmtError, UnreadableSource
 from cbmt_core.names import Unit
+from cbmt_core.timeline import week_sql
 from cbmt_core.transactions.reader import files_of, read_rows
 from cbmt_core.transactions.reasons import MISSING_TIME, STRAY_DATE, UNPARSEABLE_TIME
 from cbmt_core.transactions.refusal import refuse_unusable
@@ -309,7 +310,7 @@ class Intake:
     def _span(self) -> tuple[date, date]:
         with duck.connect() as con:
             weeks = con.execute(
-                "SELECT day - CAST(dayofweek(day) AS INTEGER) AS week, min(day), max(day), sum(rows) "
+                f"SELECT {week_sql('day')} AS week, min(day), max(day), sum(rows) "
                 f"FROM {self.index()} WHERE day IS NOT NULL GROUP BY week ORDER BY week"
             ).fetchall()
         if not weeks:

@@ -12,7 +12,7 @@ from cbmt_core.config import SourceConfig
 from cbmt_core.duck import literal, path_literal
 from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.names import Unit
-from cbmt_core.timeline import Timeline
+from cbmt_core.timeline import Timeline, week_sql
 from cbmt_core.transactions.intake import Intake
 from cbmt_core.transactions.reasons import (
     DUPLICATE,
@@ -234,7 +234,7 @@ def _group(con: duckdb.DuckDBPyConnection, unit: Unit, used: list[SourceConfig])
     con.execute(f"""
         CREATE OR REPLACE TEMP TABLE transactions AS
         SELECT {literal(unit.name)} AS firm, customer, order_id, ordered_at,
-            CAST(ordered_at AS DATE) - CAST(dayofweek(ordered_at) AS INTEGER) AS week,
+            {week_sql("CAST(ordered_at AS DATE)")} AS week,
             CAST({"coalesce(net.amount, groups.amount)" if odd else "amount"} AS DECIMAL(18,4)) AS amount,
             CAST({"coalesce(net.rows, groups.rows)" if odd else "rows"} AS INTEGER) AS rows
         FROM groups {"LEFT JOIN net USING (place) ANTI JOIN closed USING (place)" if odd else ""}

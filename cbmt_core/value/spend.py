@@ -12,6 +12,7 @@ from cbmt_core.compose import RevenueForecast
 from cbmt_core.duck import literal, path_literal
 from cbmt_core.errors import ConfigError
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
+from cbmt_core.timeline import week_sql
 from cbmt_core.value.ages import cumulative_sales, quarter_of
 from cbmt_core.value.terms import ValueTerms
 
@@ -45,7 +46,7 @@ def read_spend(con: duckdb.DuckDBPyConnection, path: Path, firm: str, firms: int
             )
         where = f"WHERE firm = {literal(firm)}" if "firm" in names else ""
         frame = con.execute(
-            f"SELECT CAST(week AS DATE) - CAST(dayofweek(CAST(week AS DATE)) AS INTEGER) AS week, "
+            f"SELECT {week_sql('CAST(week AS DATE)')} AS week, "
             f"sum(CAST(spend AS DOUBLE)) AS spend FROM {source} {where} GROUP BY 1 ORDER BY 1"
         ).df()
     except duckdb.Error as error:
