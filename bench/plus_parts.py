@@ -310,6 +310,15 @@ def _gain(full: pd.Series, part: pd.Series) -> str:
     return f"{part.mean():.2f} ({part.median():.2f}), {gain:+.1f} %"
 
 
+def add_real(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name files of real orders, and the one that only prints earlier results."""
+    parser.add_argument("--real", type=Path, nargs="*", default=[], help="files of orders, Parquet")
+    parser.add_argument("--country", default="GB", help="of the real files [%(default)s]")
+    parser.add_argument("--timezone", default="Europe/London", help="of the real files [%(default)s]")
+    parser.add_argument("--currency", default="GBP", help="of the real files [%(default)s]")
+    parser.add_argument("--only-tell", action="store_true", help="run nothing, print earlier results")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -318,11 +327,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="*", default=SEEDS, help="of the economies [%(default)s]")
     parser.add_argument("--firms", type=int, default=FIRMS, help="so many of each economy [%(default)s]")
     parser.add_argument("--networks", type=int, default=0, help="firms of each with a network [%(default)s]")
-    parser.add_argument("--real", type=Path, nargs="*", default=[], help="files of orders, Parquet")
-    parser.add_argument("--country", default="GB", help="of the real files [%(default)s]")
-    parser.add_argument("--timezone", default="Europe/London", help="of the real files [%(default)s]")
-    parser.add_argument("--currency", default="GBP", help="of the real files [%(default)s]")
-    parser.add_argument("--only-tell", action="store_true", help="run nothing")
+    add_real(parser)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     if not asked.only_tell:

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from panel_results.document import table
-from plus_parts import FIRMS, FULL, real, say, simulated
+from plus_parts import FIRMS, FULL, add_real, real, say, simulated
 from plus_parts import SEEDS as PARTS_SEEDS
 from threadpoolctl import threadpool_limits
 
@@ -117,11 +117,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="where results are kept")
     parser.add_argument("--firms", type=int, default=FIRMS, help="so many of each economy [%(default)s]")
     parser.add_argument("--priors", type=Path, default=Path("data/parts"), help="[%(default)s]")
-    parser.add_argument("--real", type=Path, nargs="*", default=[], help="files of orders, Parquet")
-    parser.add_argument("--country", default="GB", help="of the real files [%(default)s]")
-    parser.add_argument("--timezone", default="Europe/London", help="of the real files [%(default)s]")
-    parser.add_argument("--currency", default="GBP", help="of the real files [%(default)s]")
-    parser.add_argument("--only-tell", action="store_true", help="run nothing")
+    add_real(parser)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     if not asked.only_tell:

@@ -7,7 +7,7 @@ from dagster._core.execution.backfill import BulkActionsFilter, BulkActionStatus
 
 from cbmt_core.errors import CbmtError
 from cbmt_pipeline.backfills import ONLY_MISSING, broken_steps, launch, left_over
-from cbmt_pipeline.batches import BATCH
+from cbmt_pipeline.batches import BATCH, contiguous_batches
 from cbmt_pipeline.partition_keys import rename_old_keys
 from cbmt_pipeline.partitions import FIRM_PARTITIONS, firm_partitions
 from cbmt_pipeline.plan import State, the_plan
@@ -15,7 +15,6 @@ from cbmt_pipeline.resources import ProjectResource
 
 __all__ = [
     "automation_sensor",
-    "contiguous_batches",
     "finish_backfills",
     "firms_sensor",
     "new_files_sensor",
@@ -129,18 +128,3 @@ def finish_backfills(context: dg.SensorEvaluationContext) -> dg.SkipReason | Non
         context.log.info(f"backfill {started[-1]} makes what {backfill.backfill_id} left out")
     context.update_cursor(json.dumps([backfill.backfill_id for backfill in ended]))
     return None if started else dg.SkipReason("no backfill with failed firms has left anything out")
-
-
-def contiguous_batches(keys: list[str], wanted: list[str], size: int) -> list[list[str]]:
-    """Split `wanted` into runs of neighbours in `keys`, each of at most `size`: a run takes a range."""
-    chosen = set(wanted)
-    batches: list[list[str]] = []
-    previous = None
-    for key in keys:
-        if key in chosen:
-            if previous in chosen and batches and len(batches[-1]) < size:
-                batches[-1].append(key)
-            else:
-                batches.append([key])
-        previous = key
-    return batches

@@ -1,4 +1,4 @@
-"""Run a batch of firms; fail only the bad partitions."""
+"""Batches of firms: split firms into runs, and run a batch so that only bad partitions fail."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from cbmt_core.names import Unit
 from cbmt_pipeline.plain_errors import plain
 from cbmt_pipeline.progress import tell
 
-__all__ = ["BATCH", "EXPECTED", "for_each_firm"]
+__all__ = ["BATCH", "EXPECTED", "contiguous_batches", "for_each_firm"]
 
 EXPECTED = (CbmtError, duckdb.Error, OSError)
 """Errors that concern one firm: the others go on."""
@@ -41,3 +41,18 @@ def for_each_firm(context: dg.AssetExecutionContext, make: Callable[[Unit], None
             metadata=dict(list(failed.items())[:50]),
             allow_retries=False,
         )
+
+
+def contiguous_batches(keys: list[str], wanted: list[str], size: int) -> list[list[str]]:
+    """Split `wanted` into runs of neighbours in `keys`, each of at most `size`: a run takes a range."""
+    chosen = set(wanted)
+    batches: list[list[str]] = []
+    previous = None
+    for key in keys:
+        if key in chosen:
+            if previous in chosen and batches and len(batches[-1]) < size:
+                batches[-1].append(key)
+            else:
+                batches.append([key])
+        previous = key
+    return batches

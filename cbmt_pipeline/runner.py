@@ -24,7 +24,7 @@ from dagster._core.launcher import DefaultRunLauncher
 from cbmt_core.atomic import lives
 from cbmt_core.names import Unit
 from cbmt_pipeline import progress
-from cbmt_pipeline.automation import contiguous_batches
+from cbmt_pipeline.batches import contiguous_batches
 from cbmt_pipeline.instance import PROCESS, open_instance, this_process
 from cbmt_pipeline.partitions import FIRM_PARTITIONS
 from cbmt_pipeline.plain_errors import plain_text

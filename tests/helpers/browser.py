@@ -1,4 +1,4 @@
-"""A real browser on a real `cbmt ui`."""
+"""Chromium for tests of pages, and a real `cbmt ui` to open in it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,37 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
 
 from helpers.servers import free_port
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Playwright
+
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-MISSING = CHROMIUM is None and not os.environ.get("CI")
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None and not os.environ.get("CI"), reason="needs Chromium; `make browser` says how to get it"
+)
 """Tests that need a browser are skipped without one; in CI there must be one."""
+
+
+def launch(playwright: Playwright) -> Browser:
+    assert CHROMIUM, "CI must have Chromium"
+    return playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+
+
+def wait_until_served(address: str) -> None:
+    """Wait until a UI server answers, two minutes at most."""
+    for _ in range(120):
+        try:
+            urllib.request.urlopen(f"{address}/server_info", timeout=2)
+            return
+        except OSError:
+            time.sleep(1)
+    raise TimeoutError(f"nothing answers at {address}")
 
 
 @contextmanager
@@ -33,12 +57,7 @@ def cbmt_ui(root: Path) -> Iterator[str]:
         )
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(120):
-            try:
-                urllib.request.urlopen(f"{address}/server_info", timeout=2)
-                break
-            except OSError:
-                time.sleep(1)
+        wait_until_served(address)
         yield address
     finally:
         os.killpg(server.pid, signal.SIGTERM)

@@ -39,8 +39,10 @@ from cbmt_core.value.tables import VALUE_TABLES, value_tables
 from helpers.evaluation_tables import fill, forecasts
 from helpers.planned import lognormal_draws
 
-__all__ = ["BACKTESTS", "LIVE_MODELS", "MODELS", "publish"]
+__all__ = ["BACKTESTS", "FIRMS", "LIVE_MODELS", "MODELS", "publish"]
 
+FIRMS = ("A, B & <Söhne>", "100% off", "Plain~South")
+"""Firms with difficult names."""
 MODELS = ("cohort_glm", "gls_v1", "seasonal_naive")
 """Models of the study."""
 LIVE_MODELS = ("cohort_glm", "seasonal_naive")

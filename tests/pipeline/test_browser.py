@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 
 import dagster as dg
 import pytest
-from helpers.browser import CHROMIUM, MISSING, QUIET, cbmt_ui
+from helpers.browser import cbmt_ui, launch, needs_browser
 from helpers.small_project import new_project
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(MISSING, reason="needs Chromium; `make browser` says how to get it"),
-]
+pytestmark = [pytest.mark.slow, needs_browser]
 
 FIRMS = ("Fennosk", 'Keldevar, "Foods" & Söhne 5 % + *', "Mirregard Grill Co.")
 WAIT = 120_000
@@ -26,13 +23,12 @@ WAIT = 120_000
 def test_a_person_backfills_two_firms_and_switches_a_schedule_on(tmp_path: Path) -> None:
     from playwright.sync_api import expect, sync_playwright
 
-    assert CHROMIUM, "CI must have Chromium"
     project = new_project(tmp_path / "shop", FIRMS)
     # The pictures of docs/img are made with CBMT_SCREENSHOTS=docs/img.
     shots = Path(os.environ.get("CBMT_SCREENSHOTS", tmp_path))
     expect.set_options(timeout=WAIT)
     with cbmt_ui(project.root) as ui, sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        chromium = launch(playwright)
         page = chromium.new_page(viewport={"width": 1500, "height": 950})
         page.set_default_timeout(WAIT)
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import dagster as dg
 import pytest
 
-from cbmt_pipeline.automation import contiguous_batches
+from cbmt_pipeline.batches import contiguous_batches
 from cbmt_pipeline.definitions import defs
 from cbmt_pipeline.partitions import firm_partitions
 from cbmt_pipeline.plan import Plan, the_plan

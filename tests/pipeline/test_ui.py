@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import os
-import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from helpers.browser import launch, needs_browser, wait_until_served
 from helpers.projects import FIRMS, RunProject
+from helpers.servers import free_port
 
 from cbmt_pipeline.project import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("twenty_firms")]
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-
 
 @pytest.fixture(scope="module")
 def ui(twenty_firms: RunProject) -> Iterator[str]:
     """The address of a UI server on the project, started as its users start it, without the daemon."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     environment = os.environ | {
         "DAGSTER_HOME": str(twenty_firms.root / "data/dagster"),
         "CBMT_PROJECT": str(twenty_firms.root),
@@ -39,27 +32,19 @@ def ui(twenty_firms: RunProject) -> Iterator[str]:
     server = subprocess.Popen([*command, "-h", "127.0.0.1", "-p", str(port)], env=environment)
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(120):
-            try:
-                urllib.request.urlopen(f"{address}/server_info", timeout=2)
-                break
-            except OSError:
-                time.sleep(1)
+        wait_until_served(address)
         yield address
     finally:
         server.terminate()
         server.wait(timeout=30)
 
 
-@pytest.mark.skipif(
-    CHROMIUM is None and not os.environ.get("CI"), reason="needs Chromium; `make browser` says how to get it"
-)
+@needs_browser
 def test_exactly_the_corrupt_firm_is_red_in_the_ui(ui: str, twenty_firms: RunProject, tmp_path: Path) -> None:
     from playwright.sync_api import expect, sync_playwright
 
-    assert CHROMIUM, "CI must have Chromium"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        browser = launch(playwright)
         page = browser.new_page(viewport={"width": 1500, "height": 950})
         page.set_default_timeout(90_000)
         expect.set_options(timeout=90_000)

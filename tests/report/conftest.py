@@ -7,8 +7,8 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from helpers.browsing import CHROMIUM, FIRMS, QUIET
-from helpers.published import publish
+from helpers.browser import launch
+from helpers.published import FIRMS, publish
 
 from cbmt_core import duck
 from cbmt_core.report import write_report
@@ -34,9 +34,8 @@ def report(con, tmp_path_factory) -> Path:
 def browser():
     from playwright.sync_api import sync_playwright
 
-    assert CHROMIUM, "CI must have Chromium"
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        browser = launch(playwright)
         yield browser
         browser.close()
 

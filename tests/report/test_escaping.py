@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-from helpers.browsing import needs_browser
+from helpers.browser import needs_browser
 from helpers.published import publish
 
 from cbmt_core import duck

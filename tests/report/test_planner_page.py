@@ -10,9 +10,9 @@ from urllib.parse import unquote
 import numpy as np
 import pandas as pd
 import pytest
-from helpers.browsing import FIRMS, needs_browser
+from helpers.browser import needs_browser
 from helpers.planned import lognormal_draws
-from helpers.published import DRAWS, SCENARIOS
+from helpers.published import DRAWS, FIRMS, SCENARIOS
 
 from cbmt_core.bands import revenue_from_rows
 from cbmt_core.report import plan_words

@@ -8,8 +8,8 @@ from urllib.parse import unquote
 
 import duckdb
 import pandas as pd
-from helpers.browsing import FIRMS, needs_browser
-from helpers.published import BACKTESTS, LIVE_MODELS, MODELS, publish
+from helpers.browser import needs_browser
+from helpers.published import BACKTESTS, FIRMS, LIVE_MODELS, MODELS, publish
 
 from cbmt_core import duck
 from cbmt_core.exhibits import EXHIBITS
