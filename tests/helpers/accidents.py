@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+
 from helpers import TESTS
 
 __all__ = ["cbmt_with_accident", "commit_points", "in_child", "limited", "on_replace"]

@@ -484,7 +484,7 @@ def test_a_panel_holds_customers_only_where_they_are_asked_for(tmp_path: Path) -
     held = {}
 
     def look(work: Work) -> Made:
-        end = project.timeline().last
+        end = project.timeline().panel.last
         held.update(
             {
                 "not": work.panel(until=end).customers,
