@@ -48,7 +48,8 @@ def _read(column: str, pattern: str, zone: str) -> str:
         return (
             f"CASE WHEN {column} LIKE '{_PLAIN}' THEN TRY_CAST({column} AS TIMESTAMP) "
             f"WHEN regexp_matches({text}, '{_ZONE}') THEN CASE "
-            f"WHEN NOT regexp_matches({text}, '{_BAD_OFFSET}|{_SEVERAL_ZONES}') THEN TRY_CAST({joined} AS TIMESTAMPTZ) AT TIME ZONE {zone} END ELSE TRY_CAST({text} AS TIMESTAMP) END"
+            f"WHEN NOT regexp_matches({text}, '{_BAD_OFFSET}|{_SEVERAL_ZONES}') "
+            f"THEN TRY_CAST({joined} AS TIMESTAMPTZ) AT TIME ZONE {zone} END ELSE TRY_CAST({text} AS TIMESTAMP) END"
         )
     number = f"TRY_CAST({text} AS DOUBLE)"
     if pattern in ("epoch", "epoch_ms"):
