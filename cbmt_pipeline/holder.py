@@ -44,8 +44,9 @@ def hold(project: Project, command: str) -> int:
     _sign(descriptor)
     if killed:
         atomic.sweep_below(project.data)
-        for lock in project.task_locks.glob("*"):
-            _remove_if_free(lock)
+    # Of processes that were killed: of this command, or of a run that the UI had started.
+    for lock in project.task_locks.glob("*"):
+        _remove_if_free(lock)
     return descriptor
 
 

@@ -3,8 +3,8 @@
     python deploy/lock.py [wheel ...] > requirements.lock
 
 Versions come from constraints.txt, hashes from the package index that pip uses. Wheels given as arguments are builds
-that this index does not have (PyTorch's CPU builds have an index of their own); their hashes are added to their
-package's.
+that this index does not have: PyTorch's CPU builds have an index of their own. They replace the index's builds for
+Linux, which are larger by gigabytes of CUDA libraries and do not work without them.
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ HEAD = """\
 def main(wheels: list[str]) -> None:
     index = os.environ.get("PIP_INDEX_URL", PyPI.simple_url).rstrip("/")
     pinned = [line.split("==") for line in CONSTRAINTS.read_text().split()]
+    given = {normal(name): [Path(w) for w in wheels if of(w) == normal(name)] for name, _ in pinned}
+
+    def known(pin: list[str]) -> set[str]:
+        own = given[normal(pin[0])]
+        return {digest_of(wheel) for wheel in own} | hashes(index, *pin, without="linux" if own else None)
+
     with ThreadPoolExecutor(8) as pool:
-        found = [*pool.map(lambda pin: hashes(index, *pin), pinned)]
+        found = [*pool.map(known, pinned)]
     print(HEAD, end="")
-    for (name, version), known in zip(pinned, found, strict=True):
-        own = {
-            digest_of(Path(wheel))
-            for wheel in wheels
-            if normal(Path(wheel).name.split("-")[0]) == normal(name)
-        }
-        lines = " \\\n".join(f"    --hash=sha256:{one}" for one in sorted(known | own))
+    for (name, version), digests in zip(pinned, found, strict=True):
+        lines = " \\\n".join(f"    --hash=sha256:{one}" for one in sorted(digests))
         print(f"{name}=={version} \\\n{lines}")
 
 
-def hashes(index: str, name: str, version: str) -> set[str]:
-    """The hashes of all files of one version."""
+def hashes(index: str, name: str, version: str, *, without: str | None = None) -> set[str]:
+    """The hashes of all files of one version, less those with `without` in their names."""
     with urllib.request.urlopen(f"{index}/{normal(name)}/", timeout=120) as answer:
         page = answer.read().decode()
     links = re.findall(r"<a\b[^>]*href=\"([^\"]+)#sha256=([0-9a-f]{64})\"([^>]*)>", page)
@@ -56,6 +57,7 @@ def hashes(index: str, name: str, version: str) -> set[str]:
         if version_of(filename := unquote(address.rsplit("/", 1)[1]), name) == version
         and not OTHER_PYTHONS.search(filename)
         and "data-yanked" not in rest
+        and not (without and without in filename)
     ]
     if not kept:
         sys.exit(f"the index has no file of {name} {version}")
@@ -69,6 +71,11 @@ def version_of(filename: str, name: str) -> str:
         return stem.split("-")[1]
     pattern = re.sub(r"[-_.]+", "[-_.]+", re.escape(normal(name)).replace(r"\-", "-"))
     return re.sub(rf"^{pattern}-", "", stem, flags=re.IGNORECASE)
+
+
+def of(wheel: str) -> str:
+    """The package that a wheel is of."""
+    return normal(Path(wheel).name.split("-")[0])
 
 
 def normal(name: str) -> str:

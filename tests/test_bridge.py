@@ -293,6 +293,14 @@ def test_tables_may_differ_by_what_doubles_can_hold_of_their_size(con):
     assert bridge_table(con, Relations(), WINDOWS, forecasts=False)["reason"].isna().all()
 
 
+def test_tables_that_differ_by_just_what_is_tolerated_are_used(con, monkeypatch):
+    first = bridge_table(con, Relations(), WINDOWS, forecasts=False)
+    size = first["baseline_sales"] + first["target_sales"].abs()
+    held = dict(zip(size, first["discrepancy"], strict=True))
+    monkeypatch.setattr("cbmt_core.bridge.table.tolerance", lambda of: held[float(of)])
+    assert bridge_table(con, Relations(), WINDOWS, forecasts=False)["reason"].isna().all()
+
+
 def test_spend_per_order_is_sales_over_orders(con):
     table = bridge_table(con, Relations(), WINDOWS)
     for side in "01":

@@ -6,9 +6,11 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(
@@ -249,6 +251,22 @@ def test_what_the_project_needs_is_pinned() -> None:
     pinned = {_normal(line.split("==")[0]) for line in (ROOT / "constraints.txt").read_text().split()}
     names = {_normal(re.split(r"[\[<>=!~ ]", one)[0]) for one in needed} - {"cbmt-pipeline"}
     assert names - pinned == set()
+
+
+def test_whatever_is_needed_by_what_is_needed_is_pinned_too() -> None:
+    """The lock is installed without looking for dependencies."""
+    pinned = {_normal(line.split("==")[0]) for line in (ROOT / "constraints.txt").read_text().split()}
+    waiting = [Requirement(f"cbmt-pipeline[{extra}]") for extra in ("dev", "postgres")]
+    seen: set[tuple[str, str]] = set()
+    while waiting:
+        one = waiting.pop()
+        for extra in ("", *one.extras):
+            if (one.name, extra) in seen:
+                continue
+            seen.add((one.name, extra))
+            found = [Requirement(text) for text in requires(one.name) or ()]
+            waiting += [need for need in found if not need.marker or need.marker.evaluate({"extra": extra})]
+    assert {_normal(name) for name, _ in seen} - pinned == {"cbmt-pipeline"}
 
 
 def _normal(name: str) -> str:

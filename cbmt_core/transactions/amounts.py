@@ -50,7 +50,9 @@ def amount_sql(text: str, decimal_separator: str, currency: str) -> str:
         signs = sorted({sign for each in CURRENCY_SIGNS.values() for sign in each} | set(CURRENCY_SIGNS))
     known = "|".join(re.escape(sign) for sign in sorted(signs, key=len, reverse=True))
     bare = f"trim(translate({text}, '{_MINUS}', '--'), ' \t {_SPACES}')"
-    bare = f"regexp_replace({bare}, {literal(f'(?i)[{_SPACES}]*({known})[{_SPACES}]*')}, '')"
+    # A sign stands before the number or after it: between digits (5€50) it would join them to another number.
+    bare = f"regexp_replace({bare}, {literal(f'(?i)^([(+-]*)[{_SPACES}]*({known})[{_SPACES}]*')}, '\\1')"
+    bare = f"regexp_replace({bare}, {literal(f'(?i)[{_SPACES}]*({known})[{_SPACES}]*([)-]*)$')}, '\\2')"
     bare = f"regexp_replace({bare}, '^\\((.*)\\)$', '-\\1')"
     bare = f"regexp_replace({bare}, '^([^-]+)-$', '-\\1')"
     dividers = f",''’{_SPACES}" if decimal_separator == "." else f".''’{_SPACES}"

@@ -37,6 +37,13 @@ CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 DELIMITERS = (",", "\t", ";", "|")
 MANY_COLUMNS = 500
 """Beyond so many, only the wanted columns are handed to DuckDB, whose time grows with all of them."""
+NO_TEXT = {
+    b"\x1f\x8b": "compressed (.csv.gz)",
+    b"PK\x03\x04": "a workbook (.xlsx) or a zip archive, which must be unpacked",
+    b"PAR1": "Parquet (.parquet)",
+    b"\xd0\xcf\x11\xe0": "a workbook (.xls)",
+}
+"""First bytes of files that are sometimes called .csv -> what they are."""
 TRAILING = 4
 """DuckDB accepts a line with one delimiter too many at its end; lines that end with up to so many are counted."""
 
@@ -192,6 +199,7 @@ def _counts(file: Path, patterns: Sequence[bytes]) -> tuple[dict[bytes, int], by
 
 def open_csv(source: SourceConfig, file: Path, wanted: Iterable[str], scratch: Path) -> CsvFile:
     """Find out the file's delimiter and the names of its columns: the delimiter that gives the wanted ones."""
+    known = {name.casefold() for name in wanted}
     if file.name.lower().endswith(SHEET_SUFFIXES):
         rows = sheet_rows(source.name, file, source.sheet)
         heading = next(islice(rows, source.header_line - 1, None), [])
@@ -199,12 +207,17 @@ def open_csv(source: SourceConfig, file: Path, wanted: Iterable[str], scratch: P
             raise UnreadableSource(
                 f"source {source.name!r}: row {source.header_line} of {file} does not name columns"
             )
-        return CsvFile(source, file, _unique(heading), ",", "utf-8", (), scratch)
+        return CsvFile(source, file, _unique(source, file, heading, known), ",", "utf-8", (), scratch)
     try:
         with open_bytes(file) as raw:
-            encoding = byte_order_mark(raw.read(4)) or source.encoding
+            start = raw.read(4)
     except (OSError, EOFError, zlib.error) as error:
         raise UnreadableSource(f"source {source.name!r}: {file} cannot be read: {error}") from error
+    if kind := next((kind for mark, kind in NO_TEXT.items() if start.startswith(mark)), None):
+        raise UnreadableSource(
+            f"source {source.name!r}: {file} is no text but {kind}: give its name the suffix of its kind"
+        )
+    encoding = byte_order_mark(start) or source.encoding
     lines = decoded(source.name, file, lines_of(file, encoding))
     head = [line.rstrip("\r\n") for line in islice(lines, source.header_line)]
     first = head[-1] if len(head) == source.header_line else ""
@@ -215,7 +228,6 @@ def open_csv(source: SourceConfig, file: Path, wanted: Iterable[str], scratch: P
     if not first.strip() or len(first) >= MAX_LINE:
         raise UnreadableSource(f"source {source.name!r}: {file} does not start with a line of column names")
     marks = [source.delimiter] if source.delimiter else DELIMITERS
-    known = {name.casefold() for name in wanted}
     headings = {}
     for mark in marks:
         try:
@@ -232,14 +244,21 @@ def open_csv(source: SourceConfig, file: Path, wanted: Iterable[str], scratch: P
         ),
     )
     names = [name.encode("utf-8", "replace").decode() for name in headings[best]]
-    return CsvFile(source, file, _unique(names), best, encoding, tuple(head), scratch)
+    return CsvFile(source, file, _unique(source, file, names, known), best, encoding, tuple(head), scratch)
 
 
-def _unique(heading: Sequence[str]) -> list[str]:
+def _unique(source: SourceConfig, file: Path, heading: Sequence[str], wanted: Iterable[str]) -> list[str]:
+    """The names of the columns, each a name of its own. Of those that are wanted there must be no two."""
+    given = [name.strip() for name in heading]
+    if twice := sorted({name for name in given if name.casefold() in wanted and given.count(name) > 1}):
+        raise UnreadableSource(
+            f"source {source.name!r}: {file} has more than one column called {', '.join(map(repr, twice))}; "
+            "give them different names"
+        )
     names: list[str] = []
     seen: set[str] = set()
-    for place, given in enumerate(heading):
-        name = given.strip() or f"column{place}"
+    for place, name in enumerate(given):
+        name = name or f"column{place}"
         names.append(f"{name}_{place}" if name in seen else name)
         seen.add(name)
     return names

@@ -122,7 +122,7 @@ def records(lines: Iterator[str], delimiter: str, width: int) -> Iterator[Record
                 first = False
                 yield Record(fields)
                 continue
-            if _is_blank(fields, width):
+            if len(taken) == 1 and _is_blank(fields, width):
                 continue
             wrong = "" if count == width else "missing columns" if count < width else "too many columns"
         first = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +45,15 @@ def files_of(source: SourceConfig, root: Path) -> list[Path]:
         p
         for p in found
         if p.name.lower().endswith(suffixes)
-        and p.is_file()
+        and (p.is_file() or p.is_symlink())
         and (suffixes == ("",) or not any(part.startswith((".", "~$")) for part in p.relative_to(base).parts))
     )
     home = base.resolve()
     for file in files:
+        if not file.exists():
+            raise UnreadableSource(
+                f"source {source.name!r}: the link {file} leads nowhere; remove it, or put back the file that it names"
+            )
         if suffixes != ("",) and not file.resolve().is_relative_to(home):
             raise UnreadableSource(
                 f"source {source.name!r}: the link {file} leads out of {base}; copy the file there, or name it in a "
@@ -183,7 +188,7 @@ def _mapped(
         elif theirs in folders:
             found[ours] = (literal(unquote(folders[theirs])), "VARCHAR")
         else:
-            missing.append(f"{ours} = {theirs!r}")
+            missing.append(f"{re.sub('_[0-9]+$', '', ours)} = {theirs!r}")
     if missing:
         there = ", ".join(map(repr, list(columns)[:50])) + (", ..." if len(columns) > 50 else "")
         raise UnreadableSource(

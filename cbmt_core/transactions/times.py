@@ -17,6 +17,8 @@ _PLAIN = "_" * 13 + ":__:__"
 """2020-01-31 10:00:00: nothing can follow the seconds, so neither blanks nor zones need be looked for."""
 _BAD_OFFSET = r"[+-](1[5-9]|[2-9]\d|\d{2}:?[6-9]\d|\d{3,}:)[\d:]*$"
 """An offset of 15 hours or more, or with 60 minutes or more."""
+_SEVERAL_ZONES = "(?i:ACT|AGT|ART|AST|BET|BST|CNT|CTT|ECT|IET|IST|MIT|NET|NST|PLT|PNT|PRT|SST|VST)$"
+"""Short names that are read as a zone few mean: BST would be the time of Bangladesh, AST that of Alaska."""
 
 
 def is_time(kind: str) -> bool:
@@ -45,7 +47,8 @@ def _read(column: str, pattern: str, zone: str) -> str:
         joined = f"regexp_replace(regexp_replace({text}, 'z$', 'Z'), '\\s+([+-])', '\\1')"
         return (
             f"CASE WHEN {column} LIKE '{_PLAIN}' THEN TRY_CAST({column} AS TIMESTAMP) "
-            f"WHEN regexp_matches({text}, '{_ZONE}') THEN CASE WHEN NOT regexp_matches({text}, '{_BAD_OFFSET}') "
+            f"WHEN regexp_matches({text}, '{_ZONE}') THEN CASE "
+            f"WHEN NOT regexp_matches({text}, '{_BAD_OFFSET}|{_SEVERAL_ZONES}') "
             f"THEN TRY_CAST({joined} AS TIMESTAMPTZ) AT TIME ZONE {zone} END ELSE TRY_CAST({text} AS TIMESTAMP) END"
         )
     number = f"TRY_CAST({text} AS DOUBLE)"

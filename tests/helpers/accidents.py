@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from helpers import TESTS
+
 __all__ = ["cbmt_with_accident", "commit_points", "in_child", "limited", "on_replace"]
 
 HOOKS = Path(__file__).parent / "hooks"
@@ -26,7 +28,8 @@ def cbmt_with_accident(
 ) -> subprocess.CompletedProcess[str]:
     """The command line in a session of its own, where the accident happens before the so many-th commit; 0 for none."""
     environment = {k: v for k, v in os.environ.items() if k not in ("DAGSTER_HOME", "CBMT_PROJECT")}
-    environment["PYTHONPATH"] = str(HOOKS)
+    # The code that is tested is this checkout's, also where another one is installed.
+    environment["PYTHONPATH"] = os.pathsep.join([str(HOOKS), str(TESTS.parent)])
     counter.unlink(missing_ok=True)
     environment["CBMT_ACCIDENT"] = f"{number}|{kind}|{folder}|{counter}|{root / 'data'}"
     command = [sys.executable, "-m", "cbmt_pipeline.cli", "--project", str(root), *arguments]

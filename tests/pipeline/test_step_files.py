@@ -5,24 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 
 import duckdb
 import pandas as pd
 import pytest
-from helpers.small_project import CONFIG
+from helpers.small_project import CONFIG, make_all, new_project
 
+from cbmt_core import duck
 from cbmt_core.errors import BadFirmData
 from cbmt_core.names import Unit
 from cbmt_core.schema import TABLES, Table
 from cbmt_core.schema.kinds import Column
 from cbmt_core.timeline import Origin
+from cbmt_pipeline.holder import holding_task
 from cbmt_pipeline.manifest import Manifest, Manifests, commit, digest_of
 from cbmt_pipeline.plan import Plan, State, Step, Task
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.work import Made, Options, Work, carry_out
+from cbmt_pipeline.work import Made, Options, Outcome, Work, carry_out, carry_out_together, task_key
 
 NUMBERS = Table(
     "numbers",
@@ -377,3 +380,137 @@ def test_a_step_sees_weeks_up_to_its_origin_of_firms_that_have_delivered_them(
         look(work)
     until = date(2017, 1, 1) + timedelta(weeks=last - 1)
     assert found["rows"] == [(firm, last, until) for firm in firms]
+
+
+def test_firms_made_together_are_prepared_once_and_one_that_breaks_stops_no_other(project: Project) -> None:
+    prepared: list[list[str]] = []
+
+    def prepare(works: Sequence[Work]) -> None:
+        prepared.append([work.firm.name for work in works])
+        for work in works:
+            work.prepared = f"of {len(works)}"
+
+    def make(work: Work) -> Made:
+        if work.firm == Unit("bad"):
+            raise BadFirmData("bad", "it breaks")
+        return Made({"numbers": rows("a", 1).assign(note=work.prepared, firm=work.firm.name)})
+
+    plan, step = step_of(make, prepare=prepare)
+    assert list(carry_out_together(project, plan, [])) == []
+    tasks = [Task(step, None, Unit(name)) for name in ("z", "bad", "a")]
+    z, bad, a = carry_out_together(project, plan, tasks)
+    assert isinstance(bad, BadFirmData)
+    assert isinstance(z, Outcome)
+    assert isinstance(a, Outcome)
+    assert prepared == [["z", "bad", "a"]]
+    assert stored(project) == [("a", "a", 1, "of 3"), ("z", "a", 1, "of 3")]
+    assert not list(project.task_locks.iterdir())
+    # One by itself is prepared too.
+    carry_out(project, plan, Task(step, None, F))
+    assert prepared[1:] == [["F"]]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "made_there", "taken"),
+    [(("a",), ("a",), True), (("a", "b"), ("a",), False), (("a",), ("b",), False), ((), ("a", "b"), True)],
+)
+@pytest.mark.parametrize("together", [False, True])
+def test_what_another_made_meanwhile_is_taken_if_it_is_all_that_was_asked_for(
+    project: Project, wanted: tuple[str, ...], made_there: tuple[str, ...], taken: bool, together: bool
+) -> None:
+    """The other has the task, and makes some items while this one waits."""
+    made = [made_there, wanted]
+
+    def make(_: Work) -> Made:
+        items = made.pop(0)
+        return Made(
+            {"numbers": pd.concat([rows(item, len(made)) for item in items])},
+            dict.fromkeys(items, "v"),
+            attempted=items,
+        )
+
+    plan, step = step_of(make, items=lambda _: {"a": "v", "b": "v"}, prepare=lambda _: None)
+    mine, told = Task(step, None, F, wanted), threading.Event()
+    found: list[object] = []
+
+    def wait_for_it() -> None:
+        if together:
+            found.extend(carry_out_together(project, plan, [mine], log=lambda _: told.set()))
+        else:
+            found.append(carry_out(project, plan, mine, log=lambda _: told.set()))
+
+    with holding_task(project, task_key(mine), lambda _: None):
+        waits = threading.Thread(target=wait_for_it)
+        waits.start()
+        assert told.wait(30)
+        manifest = _made_by_another(project, plan, Task(step, None, F, made_there))
+    waits.join(60)
+    (outcome,) = found
+    assert isinstance(outcome, Outcome)
+    assert (outcome.metadata.get("note") == "made by another process at the same time") == taken
+    assert (outcome.manifest == manifest) == taken
+    assert len(made) == (1 if taken else 0)
+
+
+def _made_by_another(project: Project, plan: Plan, task: Task) -> Manifest:
+    """What the holder of a task makes of it: its lock is held already."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("cbmt_pipeline.work.task_key", lambda _: "of the other")
+        return carry_out(project, plan, task).manifest
+
+
+@pytest.mark.parametrize(("options", "alone"), [({}, True), ({"by_firm": False}, False)])
+def test_a_firm_at_an_origin_has_one_thread_and_what_has_the_machine_to_itself_has_all(
+    project: Project, options: dict[str, object], alone: bool
+) -> None:
+    """Many firms are made at once, so each has one; a step across firms runs by itself."""
+    threads = []
+
+    def make(work: Work) -> Made:
+        threads.extend(work.con.execute("SELECT current_setting('threads')").fetchall())
+        return Made()
+
+    for purposes in ((), ("backtest",)):
+        plan, step = step_of(make, purposes=purposes, **options)
+        origin = Origin(SUNDAY, 2, "backtest") if purposes else None
+        carry_out(project, plan, Task(step, origin, F if alone else None))
+    own = duck.connect(project.spill).execute("SELECT current_setting('threads')").fetchall()
+    assert threads == [*own, (1,) if alone else own[0]]
+
+
+def test_a_panel_holds_customers_only_where_they_are_asked_for(tmp_path: Path) -> None:
+    project = new_project(tmp_path / "project", ("F",))
+    assert make_all(project) == {}
+    held = {}
+
+    def look(work: Work) -> Made:
+        end = project.timeline().panel.last
+        held.update(
+            {
+                "not": work.panel(until=end).customers,
+                "asked": work.panel(customers=True, until=end).customers,
+            }
+        )
+        return Made()
+
+    plan, step = step_of(look)
+    carry_out(project, plan, Task(step, None, F))
+    assert held["not"] is None
+    assert held["asked"] is not None
+
+
+def test_the_bytes_of_a_manifest_do_not_depend_on_the_order_in_which_it_was_filled(tmp_path: Path) -> None:
+    manifests = Manifests(tmp_path)
+    for name, items in (("one", {"a": "1", "b": "2"}), ("two", {"b": "2", "a": "1"})):
+        manifests.write("s", None, Unit(name), Manifest("s", "1", dict(items), items))
+    assert len({path.read_bytes() for path in tmp_path.glob("s/*.json")}) == 1
+
+
+def test_another_process_may_remove_a_manifest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifests = Manifests(tmp_path)
+    manifests.write("s", None, F, Manifest("s", "1", {}))
+    listed = list(tmp_path.glob("**/firm=*.json"))
+    manifests.remove("s", None, F)
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(listed))
+    manifests.keep_only(set())
+    assert not listed[0].exists()

@@ -125,8 +125,11 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_what_a_living_one_wri
     spilled = spilled.with_name(spilled.name.replace(f"-{os.getpid()}-", f"-{gone.pid}-"))
     spilled.mkdir()
     (spilled / "block").write_text("x")
-    with holders.holding(project, "run"):
+    project.task_locks.mkdir()
+    (project.task_locks / "of a killed one").write_text("{}")
+    with holders.holding_task(project, "of a living one", lambda _: None), holders.holding(project, "run"):
         assert dead.exists(), "the last one was not killed"
+        assert [lock.name for lock in project.task_locks.iterdir()] == ["of a living one"]
     (project.data / ".run.lock").write_text("{}")  # As a killed one leaves it.
     with holders.holding(project, "run"):
         assert sorted(mine.parent.iterdir()) == sorted([mine, elsewhere])

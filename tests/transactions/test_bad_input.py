@@ -142,6 +142,38 @@ def test_a_file_name_that_is_not_utf_8_is_refused_in_words(shop):
     assert "is not UTF-8; rename the file" in shop.update().failed["shop"]
 
 
+def test_every_line_of_quotes_alone_is_set_aside(shop):
+    shop.put("o.csv", HEAD + GOOD + '"\n' * 500 + GOOD)
+    shop.update()
+    assert shop.reasons() == [None, *["unparseable line"] * 500, None]
+
+
+def test_a_link_that_leads_nowhere_is_refused(shop):
+    shop.put("o.csv", HEAD + GOOD)
+    (shop.orders / "p.csv").symlink_to(shop.root / "gone.csv")
+    assert "p.csv leads nowhere" in shop.update().failed["shop"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"leave_out": {"state": ["x"]}}, "no column for leave_out = 'state'"),
+        ({"time_format": "%Q"}, "Unrecognized format"),
+        ({"header_line": 9}, "does not start with a line of column names"),
+        ({"delimiter": "-"}, "has no column for"),
+        ({"path": "/dev/zero"}, "there is no file at /dev/zero"),
+        ({"path": "["}, "there is no file at ["),
+        ({"path": "\0"}, "there is no file at"),
+        ({"encoding": "utf-16"}, "cannot be read"),
+        ({"encoding": "cp037"}, "has no column for"),
+    ],
+)
+def test_settings_that_fit_no_file_are_told_in_words(shop, settings, words):
+    shop.config(settings)
+    shop.put("o.csv", HEAD + GOOD)
+    assert words in shop.update().failed["shop"]
+
+
 @pytest.mark.parametrize("stray", STRAYS)
 def test_one_stray_date_moves_nothing_in_a_small_shop(shop, con, stray):
     days = [date(2016, 1, 3) + timedelta(days=3 * k) for k in range(120)]
