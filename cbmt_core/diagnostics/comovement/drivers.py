@@ -1,10 +1,11 @@
 """Drivers: what the measures of co-movement look at, a firm's three weekly series and its cohorts.
 
-The paper transforms the weekly drivers by log(1 + x) and says no more. Two things are removed besides:
-slow movement (a centred half-year mean), because two trends always correlate (Yule 1926, Granger and
-Newbold 1974): a saturating market lets acquisition fall, an ageing base lets ROPC fall, and neither says
-that one shock reaches both; and what holidays explain, because every model is told the calendar, so
-that a Christmas which lifts two drivers is no reason to forecast them together.
+The paper transforms the weekly drivers by log(1 + x) and says no more: so do we. Beside that, every measure
+is also taken of adjusted drivers, from which two things are removed besides: slow movement (a centred
+half-year mean), because two trends always correlate (Yule 1926, Granger and Newbold 1974): a saturating
+market lets acquisition fall, an ageing base lets ROPC fall, and neither says that one shock reaches both;
+and what holidays explain, because every model is told the calendar, so that a Christmas which lifts two
+drivers is no reason to forecast them together.
 
 Measures that ask about co-movement in the same week, about lags or about prediction use the series as
 they stand in time. The others look at them aligned: ROPC and AOV are moved by up to two months to where
@@ -58,15 +59,15 @@ class Drivers:
     """[N, T] log(1 + AOV); NaN without an order."""
     holidays: Floats
     """[T, H] 1 where the holiday falls into the week."""
-    raw: bool = False
-    """Whether slow movement and holidays are left in."""
+    adjust: bool = False
+    """Whether slow movement and holidays are taken out."""
 
     def adjusted(self, x: Floats) -> Floats:
-        """A weekly series [T], or one a cohort [N, T], without slow movement and holidays.
+        """A weekly series [T], or one a cohort [N, T]; where asked for, without slow movement and holidays.
 
         Holidays are the same for every cohort: their effect is that on the cohorts' mean.
         """
-        if self.raw:
+        if not self.adjust:
             return x
         moving = x - half_year_mean(x)
         mean = moving if x.ndim == 1 else weekly_means(moving, self.size)
@@ -149,7 +150,7 @@ class Drivers:
         return out
 
 
-def drivers_of(panel: FirmPanel, *, raw: bool = False) -> Drivers:
+def drivers_of(panel: FirmPanel, *, adjust: bool = False) -> Drivers:
     """Drivers of a panel. A week without an order carries the last known AOV, as the models' inputs do;
     weeks before the first order are left out."""
     repeat = np.nansum(panel.size[:, None] * panel.R, axis=0)
@@ -170,5 +171,5 @@ def drivers_of(panel: FirmPanel, *, raw: bool = False) -> Drivers:
         R=np.log1p(np.where(tenure > 0, panel.R[cohorts][:, start:], np.nan)),
         V=np.log1p(panel.V[cohorts][:, start:]),
         holidays=panel.calendar().holiday[start:],
-        raw=raw,
+        adjust=adjust,
     )
