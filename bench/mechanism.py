@@ -2,6 +2,8 @@
 
     python bench/mechanism.py data/mechanism                40 firms; goes on where it was stopped
     python bench/mechanism.py data/mechanism --firms 8      the first eight of them
+    python bench/mechanism.py data/mechanism --controls frozen unaligned        no others, in this order
+    python bench/mechanism.py data/mechanism --weeks 60     with 60 weeks of calibration instead of 118
     python bench/mechanism.py data/mechanism --only-tell    the tables alone
 
 Each firm's search (`quick`) gives `cbmt` its setting. Every control has that setting, its own early stopping and its
@@ -14,8 +16,8 @@ own final training:
 
 The setting was found for `cbmt`; no control has a search of its own, which favours `cbmt`.
 
-Severing takes the place of shuffling: a walk forward has nothing to shuffle a forecast week with. Firms and seed are
-used for nothing but this comparison. About 20 seconds of one core a firm, with `--families` a minute.
+One control is run on all firms before the next begins. Severing takes the place of shuffling: a walk forward has
+nothing to shuffle a forecast week with. Firms and seed are used for nothing but this comparison.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ import argparse
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -38,6 +41,7 @@ from torch import Tensor
 
 from cbmt_core import atomic
 from cbmt_core.compose import compose
+from cbmt_core.design import StudyDesign
 from cbmt_core.metrics import FULL, score
 from cbmt_core.models.contract import PrimitiveForecast
 from cbmt_core.models.neural import NeuralForecaster, training
@@ -50,11 +54,13 @@ from cbmt_core.models.neural.training import TrainingSet, start_of
 from cbmt_core.models.sequence import LOOKBACK, OUTCOMES, History, Scaling, walk_forward
 from cbmt_core.panel import FirmPanel
 from cbmt_core.simulate import Economy, sample_cohorts
+from cbmt_core.simulate.parameters import FirmParameters
 
 SEED = 777
 FIRMS = 40
 PROFILE = "quick"
 REFERENCE = "cbmt"
+CONTROLS = ("frozen", "unaligned", "severed", "three")
 JUDGED = ("total_sales", "acquisition", "ropc", "aov", "cohort_sales")
 WINDOWS = 1024
 """Windows that gradients are measured on."""
@@ -125,108 +131,138 @@ def gradients(seen: FirmPanel, choice: dict[str, Any], network: Network, flat: T
     return lengths
 
 
-def do_firm(k: int, folder: Path, families: bool) -> None:
-    path = folder / f"firm{k:02d}.json"
-    done: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
-    economy = Economy(firms=FIRMS, seed=SEED)
+def panel_of(k: int, weeks: int) -> tuple[FirmPanel, FirmParameters]:
+    """A firm with so many weeks of calibration, and what the simulator made it of."""
+    design = StudyDesign()
+    design = replace(design, training_weeks=weeks - design.validation_weeks)
+    economy = Economy(firms=FIRMS, seed=SEED, design=design)
     spec = economy.specs()[k]
-    panel = sample_cohorts(economy, spec).panel()
+    return sample_cohorts(economy, spec).panel(), spec.parameters
+
+
+def do_firm(k: int, path: Path, name: str, weeks: int) -> None:
+    """One network of one firm, kept beside those that are there; `cbmt` comes first, it searches for the setting."""
+    done: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    if name in done:
+        return
+    panel, parameters = panel_of(k, weeks)
     seen = panel.until(panel.design.origin)
-
-    def keep(name: str, values: dict[str, Any]) -> None:
-        done[name] = values
-        atomic.write_text(path, json.dumps(done))
-
-    if REFERENCE not in done:
-        fitted = NeuralForecaster(REFERENCE, PROFILE).fit(seen, seed=1)
-        choice = {name: v for name, v in fitted.record.parameters.items() if name != "backbone_moved"}
+    if name in FAMILY_PARTS:
+        fitted = NeuralForecaster(name, PROFILE).fit(seen, seed=1)
+        walk = fitted.forecast(panel.n_weeks - seen.n_weeks)
+        moved = fitted.record.parameters["backbone_moved"]
+        done[name] = {
+            **judge(panel, seen, walk),
+            "moved": float(np.mean(list(moved.values()))),
+            "by_network": moved,
+        }
+    if name == REFERENCE:
+        choice = {key: v for key, v in fitted.record.parameters.items() if key != "backbone_moved"}
         ((network, flat),) = fitted.model.networks
+        start = start_of(network, 1)
         done["firm"] = {
-            "comovement": spec.parameters.comovement,
+            "comovement": parameters.comovement,
+            "noise": parameters.noise[0],
             "choice": choice,
-            "before": gradients(
-                seen, choice, network, start_of(network, 1) + 0.5 * (flat - start_of(network, 1))
-            ),
+            "before": gradients(seen, choice, network, start + 0.5 * (flat - start)),
             "after": gradients(seen, choice, network, flat),
         }
-        walk = fitted.forecast(panel.n_weeks - seen.n_weeks)
-        moved = fitted.record.parameters["backbone_moved"][REFERENCE]
-        keep(REFERENCE, {**judge(panel, seen, walk), "moved": moved, "steps": choice["steps"]})
-    choice = done["firm"]["choice"]
-    if "frozen" not in done:
-        keep("frozen", control(panel, {**choice, "backbone_share": 0.0}))
-    if "unaligned" not in done:
-        keep("unaligned", control(panel, {**choice, "weight_C": 0.0}))
-    if "severed" not in done:
+        done[name]["steps"] = choice["steps"]
+    if name in CONTROLS:
+        done[name] = controlled(panel, done["firm"]["choice"], name)
+    atomic.write_text(path, json.dumps(done))
+
+
+def controlled(panel: FirmPanel, choice: dict[str, Any], name: str) -> dict[str, Any]:
+    if name == "severed":
         with severed():
-            keep("severed", control(panel, choice))
-    if "three" not in done:
-        keep("three", control(panel, choice, networks=3))
-    for family in [name for name in FAMILY_PARTS if families and name not in done]:
-        fitted = NeuralForecaster(family, PROFILE).fit(seen, seed=1)
-        moved = float(np.mean(list(fitted.record.parameters["backbone_moved"].values())))
-        keep(family, {**judge(panel, seen, fitted.forecast(panel.n_weeks - seen.n_weeks)), "moved": moved})
+            return control(panel, choice)
+    changed = {"frozen": {"backbone_share": 0.0}, "unaligned": {"weight_C": 0.0}}.get(name, {})
+    return control(panel, {**choice, **changed}, networks=3 if name == "three" else 1)
 
 
 def tell(folder: Path) -> None:
     firms = [json.loads(path.read_text()) for path in sorted(folder.glob("firm*.json"))]
-    firms = [firm for firm in firms if "three" in firm]
-    names = [name for name in firms[0] if name != "firm" and all(name in firm for firm in firms)]
-    wide = {name: pd.DataFrame([firm[name] for firm in firms]) for name in names}
-    print(f"{len(firms)} firms of economy {SEED}, `{PROFILE}`, SMAPE of the holdout (median in brackets):\n")
-    lines = []
-    for name, errors in wide.items():
-        wins = [
-            f"{100 * (wide[REFERENCE][o] < errors[o]).mean():.0f} %" for o in ("total_sales", "cohort_sales")
-        ]
-        lines.append(
-            [
-                f"`{name}`" if name in FAMILY_PARTS else name,
-                f"{errors['total_sales'].mean():.2f} ({errors['total_sales'].median():.2f})",
-                *(f"{errors[outcome].mean():.2f}" for outcome in JUDGED[1:]),
-                *(wins if name != REFERENCE else ["", ""]),
-                f"{100 * errors['moved'].mean():.0f} %",
-            ]
+    others = [
+        name for name in (*CONTROLS, *FAMILY_PARTS) if name != REFERENCE and any(name in f for f in firms)
+    ]
+    print(f"economy {SEED}, `{PROFILE}`, SMAPE of the holdout (median in brackets); `cbmt` beside each:\n")
+    header = ["network", "firms", "total sales", "`cbmt`", *JUDGED[1:], "`cbmt` wins: total", "cohort sales"]
+    print(
+        table(
+            [*header, "backbone moved"], [compare(name, [f for f in firms if name in f]) for name in others]
         )
-    header = ["network", "total sales", *JUDGED[1:], "`cbmt` wins: total", "cohort sales", "backbone moved"]
-    print(table(header, lines))
+    )
     for when, words in (("before", "half-way"), ("after", "at the end")):
         lengths = pd.DataFrame([firm["firm"][when] for firm in firms])
         shares = lengths.div(lengths.sum(axis=1), axis=0).mean()
         print(f"\nshare of each loss in the backbone's gradient, {words}: ", end="")
         print(", ".join(f"{name} {100 * share:.0f} %" for name, share in shares.items()))
-    strength = np.array([firm["firm"]["comovement"] for firm in firms])
-    print("\nby hidden co-movement strength, mean total sales and firms won by `cbmt`:\n")
-    lines = []
-    for inside in np.array_split(np.argsort(strength), 3):
-        cells = [f"{strength[inside].min():.2f} to {strength[inside].max():.2f}", str(len(inside))]
-        for name in names:
-            won = (wide[REFERENCE]["total_sales"] < wide[name]["total_sales"])[inside].mean()
-            cells.append(
-                f"{wide[name]['total_sales'][inside].mean():.2f}"
-                + ("" if name == REFERENCE else f", {100 * won:.0f} %")
+    for what, words in (
+        ("comovement", "hidden co-movement strength"),
+        ("noise", "spread of weekly noise in acquisition"),
+    ):
+        firms.sort(key=lambda firm: firm["firm"][what])
+        print(f"\nby {words}, mean total sales of `cbmt` and of the other, firms won by `cbmt`:\n")
+        print(
+            table(
+                ["from, to", "firms", *others],
+                [third(part, what, others) for part in np.array_split(firms, 3)],
             )
-        lines.append(cells)
-    print(table(["strength", "firms", *names], lines))
+        )
+
+
+def compare(name: str, firms: Sequence[dict[str, Any]]) -> list[str]:
+    own, other = (pd.DataFrame([firm[each] for firm in firms]) for each in (REFERENCE, name))
+    wins = [f"{100 * (own[o] < other[o]).mean():.0f} %" for o in ("total_sales", "cohort_sales")]
+    return [
+        f"`{name}`" if name in FAMILY_PARTS else name,
+        str(len(firms)),
+        *(f"{e['total_sales'].mean():.2f} ({e['total_sales'].median():.2f})" for e in (other, own)),
+        *(f"{other[o].mean():.2f} ({own[o].mean():.2f})" for o in JUDGED[1:]),
+        *wins,
+        f"{100 * other['moved'].mean():.0f} % ({100 * own['moved'].mean():.0f} %)",
+    ]
+
+
+def third(firms: Sequence[dict[str, Any]], what: str, others: Sequence[str]) -> list[str]:
+    values = [firm["firm"][what] for firm in firms]
+    cells = [f"{min(values):.3f} to {max(values):.3f}", str(len(firms))]
+    for name in others:
+        pairs = np.array([[f[each]["total_sales"] for each in (REFERENCE, name)] for f in firms if name in f])
+        if len(pairs):
+            won = 100 * (pairs[:, 0] < pairs[:, 1]).mean()
+            cells.append(f"{pairs[:, 0].mean():.2f}, {pairs[:, 1].mean():.2f}, {won:.0f} % of {len(pairs)}")
+        else:
+            cells.append("")
+    return cells
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("folder", type=Path, help="where results are kept")
+    parser.add_argument("folder", type=Path, help="where results are kept, a folder for each number of weeks")
     parser.add_argument("--firms", type=int, default=FIRMS, help="so many of the firms [%(default)s]")
-    parser.add_argument("--families", action="store_true", help="the other families too")
+    parser.add_argument(
+        "--controls", nargs="*", choices=CONTROLS, default=CONTROLS, help="in this order [all]"
+    )
+    parser.add_argument("--families", action="store_true", help="then the other families too")
+    parser.add_argument("--weeks", type=int, default=118, help="weeks of calibration [%(default)s]")
     parser.add_argument("--only-tell", action="store_true", help="run nothing")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    if not asked.only_tell:
-        # An order of no meaning, so that a part of the firms is a fair sample.
-        for place, k in enumerate(np.random.default_rng(0).permutation(FIRMS)[: asked.firms], 1):
-            do_firm(int(k), asked.folder, asked.families)
-            print(f"{place} of {asked.firms} (firm {k})", file=sys.stderr, flush=True)
+    # An order of no meaning, so that a part of the firms is a fair sample.
+    firms = np.random.default_rng(0).permutation(FIRMS)[: asked.firms]
+    others = [name for name in FAMILY_PARTS if asked.families and name != REFERENCE]
+    # Each control goes beside `cbmt` firm by firm, so that a run that was stopped still compares.
+    for name in [] if asked.only_tell else [*asked.controls, *others]:
+        for place, k in enumerate(firms, 1):
+            for each in (REFERENCE, name):
+                do_firm(int(k), asked.folder / f"firm{k:02d}.json", each, asked.weeks)
+            print(f"{name}: {place} of {asked.firms} (firm {k})", file=sys.stderr, flush=True)
     tell(asked.folder)
 
 

@@ -43,6 +43,10 @@ STATISTICS = {
         correlation,
         "SELECT score, comovement FROM diagnostic.comovement_score JOIN hidden USING (firm)",
     ),
+    "hidden_adjusted": (
+        correlation,
+        "SELECT adjusted_score, comovement FROM diagnostic.comovement_score JOIN hidden USING (firm)",
+    ),
     "scale": (correlation, FEATURE.format("total_orders")),
     "volatility": (correlation, FEATURE.format("cohort_sales_cv")),
     "phe": (

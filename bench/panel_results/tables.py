@@ -126,20 +126,24 @@ COMOVEMENT = (
     Shown(
         "Five tests of the score",
         """SELECT label AS "test", firms, d3(estimate) AS "estimate", unit, d3(se) AS "se", span(low, high) AS "95 %",
-            pv(p) AS "p", note FROM exhibit.comovement_tests ORDER BY row""",
-        "Whether cbmt beats single_task more often where the drivers move together. An association, not a cause.",
+            pv(p) AS "p", d3(adjusted_estimate) AS "adjusted", pv(adjusted_p) AS "adjusted: p", note
+        FROM exhibit.comovement_tests ORDER BY row""",
+        "Whether cbmt beats single_task more often where the drivers move together. An association, not a cause. "
+        "Drivers are in log(1 + x), as the paper prints it; adjusted ones also lose slow movement and holidays.",
         "comovement",
     ),
     Shown(
         "Share of firms that cbmt wins from single_task, by tercile of the score",
-        """SELECT tercile, firms, wins, pct(rate) AS "share", span(low, high) AS "95 %", note
+        """SELECT tercile, firms, wins, pct(rate) AS "share", span(low, high) AS "95 %",
+            pct(adjusted_rate) AS "by the adjusted score", note
         FROM exhibit.comovement_terciles ORDER BY row""",
         diagnostic="comovement",
     ),
     Shown(
         "The score against the simulator's hidden co-movement",
-        """SELECT n::INTEGER AS "firms", d3(value) AS "Spearman", span(low, high) AS "95 %", pv(p) AS "p"
-        FROM statistic WHERE name = 'hidden' AND value IS NOT NULL""",
+        """SELECT CASE name WHEN 'hidden' THEN 'as printed' ELSE 'adjusted' END AS "score", n::INTEGER AS "firms",
+            d3(value) AS "Spearman", span(low, high) AS "95 %", pv(p) AS "p"
+        FROM statistic WHERE name IN ('hidden', 'hidden_adjusted') AND value IS NOT NULL ORDER BY name""",
         "The simulator knows how much the drivers of a firm share; no model and no measure sees it.",
         "comovement",
     ),

@@ -39,7 +39,9 @@ class DiagnosticData:
     errors: pd.DataFrame
     """[firm, (outcome, model)] SMAPE over the full holdout, NaN where there is none."""
     measures: pd.DataFrame
-    """[firm, measure]"""
+    """[firm, measure] of drivers in log(1 + x)."""
+    adjusted_measures: pd.DataFrame
+    """[firm, measure] of the same without slow movement and holidays."""
     features: pd.DataFrame
     """[firm, feature]"""
     controls: pd.DataFrame
@@ -72,7 +74,8 @@ def gather_diagnostics(
 ) -> DiagnosticData:
     """Gather the inputs for all firms with measures: errors at the design's origin, and tables of measures."""
     firms = whole_firms(con, relations).set_index("firm")
-    measured, featured = _wide(con, measures, "measure"), _wide(con, features, "feature")
+    measured, adjusted = (_wide(con, measures, "measure", value) for value in ("value", "adjusted"))
+    featured = _wide(con, features, "feature", "value")
     known = firms.index.intersection(measured.index).intersection(featured.index)
     full = accuracy[
         (accuracy["horizon"] == FULL)
@@ -85,12 +88,13 @@ def gather_diagnostics(
         industry=firms.loc[known, "industry"].fillna(NO_INDUSTRY),
         errors=errors.reindex(known),
         measures=measured.loc[known],
+        adjusted_measures=adjusted.loc[known],
         features=featured.loc[known],
         controls=controls.reindex(known).astype(float),
     )
 
 
-def _wide(con: duckdb.DuckDBPyConnection, relation: str, name: str) -> pd.DataFrame:
+def _wide(con: duckdb.DuckDBPyConnection, relation: str, name: str, value: str) -> pd.DataFrame:
     """Pivot to one row for each firm and one column for each name."""
-    rows = con.execute(f"SELECT firm, {name}, value FROM {relation}").df()
+    rows = con.execute(f"SELECT firm, {name}, {value} AS value FROM {relation}").df()
     return rows.pivot(index="firm", columns=name, values="value").astype(float)  # noqa: PD010

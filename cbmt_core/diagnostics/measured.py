@@ -16,7 +16,9 @@ __all__ = ["measure_firm"]
 def measure_firm(panel: FirmPanel, washout_sales: float | None) -> dict[str, pd.DataFrame]:
     """Rows of the three tables, from all weeks of `panel` and the sales of the washout."""
     return {
-        "comovement_measure": _rows(panel.firm, "measure", measures_of(panel)),
+        "comovement_measure": _rows(panel.firm, "measure", measures_of(panel)).assign(
+            adjusted=list(measures_of(panel, adjusted=True).values())
+        ),
         "difficulty_feature": _rows(panel.firm, "feature", features_of(panel)),
         "firm_history": pd.DataFrame([{"firm": panel.firm, **historical_controls(panel, washout_sales)}]),
     }

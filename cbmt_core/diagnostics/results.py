@@ -16,8 +16,14 @@ from cbmt_core.diagnostics.comovement.evidence import SHUFFLES
 from cbmt_core.diagnostics.data import DiagnosticData, DiagnosticState
 from cbmt_core.diagnostics.difficulty import FIRMS_NEEDED, TARGET_OUTCOME, explain
 from cbmt_core.diagnostics.difficulty.drivers import REPEATS
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
+from cbmt_core.diagnostics.tables import (
+    ADJUSTED_COLUMN,
+    ADJUSTED_TERCILE,
+    ADJUSTED_TEST,
+    DIAGNOSTIC_TABLES,
+)
 from cbmt_core.evaluation import reference_of
+from cbmt_core.schema import Column
 
 __all__ = ["comovement_tables", "difficulty_tables"]
 
@@ -38,9 +44,12 @@ _DIFFICULTY = {
 def comovement_tables(
     data: DiagnosticData, *, shuffles: int = SHUFFLES
 ) -> tuple[dict[str, pd.DataFrame], DiagnosticState]:
-    """The tables of co-movement: scores always, tests only where both models' forecasts exist."""
-    score = comovement_score(data.measures)
-    scores = score.values  # noqa: PD011  a field of the score, not of a frame
+    """The tables of co-movement: scores always, tests only where both models' forecasts exist.
+
+    Columns called adjusted_ are of drivers without slow movement and holidays; the others follow the paper.
+    """
+    score, other = comovement_score(data.measures), comovement_score(data.adjusted_measures)
+    scores, adjusted = score.values, other.values  # noqa: PD011  fields of the scores, not of frames
     joint, single = (data.smape("total_sales", name) for name in (JOINT, SINGLE))
     # Section "Diagnostic Evidence on Shared-Driver Signal Extraction": WinJoint.
     wins = (joint < single).astype(float).where(joint.notna() & single.notna())
@@ -50,13 +59,19 @@ def comovement_tables(
         "comovement_score": pd.DataFrame(
             {
                 "score": scores,
+                "adjusted_score": adjusted,
                 "tercile": terciles(scores[wins.notna()]).reindex(scores.index),
+                "adjusted_tercile": terciles(adjusted[wins.notna()]).reindex(adjusted.index),
                 "joint_wins": wins.map({1.0: True, 0.0: False}),
             }
         ).rename_axis("firm").reset_index(),
-        "comovement_test": five_tests(scores, *about, shuffles=shuffles),
-        "comovement_tercile": tercile_rates(scores, wins),
-        "comovement_column": column_results(data.measures, *about).assign(loading=score.loadings.to_numpy()),
+        "comovement_test": _beside(
+            *(five_tests(each, *about, shuffles=shuffles) for each in (scores, adjusted)), ADJUSTED_TEST
+        ),
+        "comovement_tercile": _beside(*(tercile_rates(each, wins) for each in (scores, adjusted)), ADJUSTED_TERCILE),
+        "comovement_column": _beside(
+            *(column_results(each, *about) for each in (data.measures, data.adjusted_measures)), ADJUSTED_COLUMN
+        ).assign(loading=score.loadings.to_numpy()),
     }  # fmt: skip
     if lacking := data.lacking((JOINT, SINGLE)):
         note = f"needs forecasts by {JOINT} and {SINGLE}; no firm has one by {' or '.join(lacking)}"
@@ -64,9 +79,15 @@ def comovement_tables(
         note = score.note or f"{firms} firms have a score and both forecasts; {MIN_FIRMS} are needed"
     else:
         note = (
-            f"the score holds {100 * score.explained:.0f}% of the variance of {len(score.loadings)} measures"
+            f"the score holds {100 * score.explained:.0f}% of the variance of {len(score.loadings)} measures, "
+            f"the adjusted one {100 * other.explained:.0f}%"
         )
     return frames, DiagnosticState("comovement", firms, MIN_FIRMS, firms >= MIN_FIRMS, note)
+
+
+def _beside(printed: pd.DataFrame, adjusted: pd.DataFrame, columns: tuple[Column, ...]) -> pd.DataFrame:
+    """Results by the paper's reading, with those of the adjusted measures, row by row, in these columns."""
+    return printed.assign(**{c.name: adjusted[c.name.removeprefix("adjusted_")] for c in columns})
 
 
 def difficulty_tables(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from cbmt_core.schema import FIRM, MODEL, OUTCOME, Column, Table
 
-__all__ = ["DIAGNOSTIC_TABLES"]
+__all__ = ["ADJUSTED_COLUMN", "ADJUSTED_TERCILE", "ADJUSTED_TEST", "DIAGNOSTIC_TABLES"]
 
 
 def _number(name: str, meaning: str) -> Column:
@@ -18,6 +18,22 @@ NEEDED = Column("firms_needed", "INTEGER", "firms below which there are no numbe
 EXPLAINED = Column("model", "VARCHAR", "model whose error is predicted")
 FEATURE = Column("feature", "VARCHAR", "name of the feature; exhibit.contextual_features explains it")
 BAND = Column("band", "VARCHAR", "low, medium or high predicted error")
+ADJUSTED_TEST = (
+    _number("adjusted_estimate", "the same by the adjusted score, without slow movement and holidays"),
+    _number("adjusted_low", "lower end of its 95 % interval"),
+    _number("adjusted_high", "upper end"),
+    _number("adjusted_p", "two-sided p value"),
+)
+ADJUSTED_TERCILE = (
+    _number("adjusted_rate", "share by tercile of the adjusted score"),
+    _number("adjusted_low", "lower end of its 95 % bootstrap interval"),
+    _number("adjusted_high", "upper end"),
+)
+ADJUSTED_COLUMN = (
+    _number("adjusted_coefficient", "log odds of the adjusted measure"),
+    _number("adjusted_p", "two-sided p value"),
+    _number("adjusted_q", "p value after Benjamini and Hochberg"),
+)
 
 _ALL = (
     Table(
@@ -27,7 +43,8 @@ _ALL = (
         (
             FIRM,
             Column("measure", "VARCHAR", "name of the measure; exhibit.comovement_measures explains it"),
-            _number("value", "NULL where the firm's history does not give it"),
+            _number("value", "of drivers in log(1 + x), as the paper prints it; NULL with too little history"),
+            _number("adjusted", "the same without slow movement and holidays, which the calendar tells every model"),
         ),
     ),
     Table(
@@ -70,7 +87,9 @@ _ALL = (
         (
             FIRM,
             _number("score", "first principal component of the measures, in standard deviations across firms"),
+            _number("adjusted_score", "the same of the adjusted measures, without slow movement and holidays"),
             Column("tercile", "VARCHAR", "low, medium or high score, among firms with both forecasts", nullable=True),
+            Column("adjusted_tercile", "VARCHAR", "low, medium or high adjusted score", nullable=True),
             Column("joint_wins", "BOOLEAN", "whether cbmt errs less than single_task on total sales", nullable=True),
         ),
         partitioned=False,
@@ -89,6 +108,7 @@ _ALL = (
             _number("low", "lower end of its 95 % interval"),
             _number("high", "upper end"),
             _number("p", "two-sided p value"),
+            *ADJUSTED_TEST,
             Column("note", "VARCHAR", "what is missing where there are no numbers"),
         ),
         partitioned=False,
@@ -104,6 +124,7 @@ _ALL = (
             _number("rate", "their share"),
             _number("low", "lower end of its 95 % bootstrap interval; NULL below 10 firms"),
             _number("high", "upper end"),
+            *ADJUSTED_TERCILE,
             Column("note", "VARCHAR", "what is missing where there is no interval"),
         ),
         partitioned=False,
@@ -124,6 +145,7 @@ _ALL = (
             _number("p", "two-sided p value"),
             _number("q", "p value after Benjamini and Hochberg"),
             Column("survives", "BOOLEAN", "whether q is below 0.10"),
+            *ADJUSTED_COLUMN,
             Column("note", "VARCHAR", "what is missing where there are no numbers"),
         ),
         partitioned=False,

@@ -91,12 +91,23 @@ def _families(rows: pd.DataFrame) -> list[dict[str, Any]]:
     ]
 
 
-def _test(row: Mapping[str, Any]) -> tuple[str, str, str, str, str, str, str]:
+def _test(row: Mapping[str, Any]) -> tuple[str, ...]:
     digits = 1 if row["unit"] == "points" else 3
     interval = "–" if row["low"] is None else f"{value(row['low'], digits)} to {value(row['high'], digits)}"
     estimate = "–" if row["estimate"] is None else f"{value(row['estimate'], digits)} {UNITS[row['unit']]}"
-    p = words.p_value(row["p"])
-    return (row["label"], row["specification"], estimate, interval, p, count(row["firms"]), row["note"])
+    p, adjusted = words.p_value(row["p"]), "–"
+    if row["adjusted_estimate"] is not None:
+        adjusted = f"{value(row['adjusted_estimate'], digits)} (p {words.p_value(row['adjusted_p'])})"
+    return (
+        row["label"],
+        row["specification"],
+        estimate,
+        interval,
+        p,
+        adjusted,
+        count(row["firms"]),
+        row["note"],
+    )
 
 
 def _terciles(rows: pd.DataFrame) -> Markup | None:

@@ -16,4 +16,5 @@ STEP = diagnostic_step(
     "Whether joint forecasting wins where a firm's drivers move together: score, five tests, columns.",
     ("comovement_score", "comovement_test", "comovement_tercile", "comovement_column"),
     code=("cbmt_core.diagnostics.results", "cbmt_core.diagnostics.comovement"),
+    version="2",
 )

@@ -29,7 +29,7 @@ def make(work: Work) -> Made:
 
 STEP = Step(
     name="exhibits",
-    version="2",
+    version="3",
     make=make,
     description="The paper's tables, and the data of its figures, as relations exhibit.*.",
     group="publish",

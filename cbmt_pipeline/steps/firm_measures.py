@@ -31,6 +31,7 @@ STEP = Step(
         "cbmt_core.diagnostics.comovement",
         "cbmt_core.diagnostics.difficulty",
     ),
+    version="2",
     purposes=("study",),
     batch=40,
 )

@@ -31,7 +31,7 @@ def make(work: Work) -> Made:
 
 STEP = Step(
     name="report",
-    version="4",
+    version="5",
     make=make,
     description="data/report/index.html and a page for each firm, each one file that needs no network.",
     group="publish",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 
 import numpy as np
@@ -49,8 +50,8 @@ def test_every_table_across_firms_is_made_and_fits_its_declaration():
 @pytest.mark.slow
 def test_what_was_planted_is_found():
     results = small_results()
-    rates = results["comovement_tercile"].set_index("tercile")["rate"]
-    assert rates["low"] < rates["high"]
+    rates = results["comovement_tercile"].set_index("tercile")[["rate", "adjusted_rate"]]
+    assert (rates.loc["low"] < rates.loc["high"]).all()
     bands = results["difficulty_band"].query("model == 'cbmt'").set_index("band")["smape"]
     assert bands["low"] < bands["medium"] < bands["high"]
     leading = results["difficulty_importance"]["feature"].head(3)
@@ -69,6 +70,20 @@ def test_a_small_panel_has_no_numbers_and_says_how_many_firms_are_needed(n):
     frames, _ = comovement_tables(data)
     assert frames["comovement_test"]["estimate"].isna().all()
     assert (frames["comovement_test"]["note"] != "").all()
+
+
+def test_adjusted_results_are_those_of_the_adjusted_measures():
+    data = invented_firms(60)
+    shuffled = np.random.default_rng(1).permutation(data.adjusted_measures.to_numpy())
+    other = pd.DataFrame(shuffled, data.adjusted_measures.index, data.adjusted_measures.columns)
+    frames, _ = comovement_tables(replace(data, adjusted_measures=other), shuffles=5)
+    swapped, _ = comovement_tables(replace(data, measures=other), shuffles=5)
+    for name, columns in (("comovement_test", ("estimate", "low", "high", "p")), ("comovement_tercile", ("rate",)),
+                          ("comovement_column", ("coefficient", "q"))):  # fmt: skip
+        for column in columns:
+            adjusted = frames[name][f"adjusted_{column}"]
+            assert list(adjusted.dropna()) == list(swapped[name][column].dropna())
+            assert adjusted.dropna().tolist() != frames[name][column].dropna().tolist()
 
 
 def test_without_networks_the_missing_models_are_named():
@@ -122,7 +137,9 @@ def test_data_are_gathered_from_tables_for_whole_firms_at_one_origin_and_horizon
             ("comovement_measure", "measure", "pearson"),
             ("difficulty_feature", "feature", "x"),
         ):
-            con.execute(f"CREATE TABLE {table} AS SELECT firm, '{name}' AS {column}, 1.5 AS value FROM firm")
+            con.execute(
+                f"CREATE TABLE {table} AS SELECT firm, '{name}' AS {column}, 1.5 AS value, 0.5 AS adjusted FROM firm"
+            )
         con.execute(
             "CREATE TABLE firm_history AS SELECT firm, 2.0 AS scale, 0.1 AS dispersion FROM firm WHERE firm <> 'b'"
         )
@@ -136,3 +153,5 @@ def test_data_are_gathered_from_tables_for_whole_firms_at_one_origin_and_horizon
     assert data.smape("total_sales", "single_task").isna().all()
     assert data.lacking(["cbmt", "single_task"]) == ["single_task"]
     assert data.controls.isna().any(axis=1).tolist() == [False, True]
+    assert list(data.measures["pearson"]) == [1.5, 1.5]
+    assert list(data.adjusted_measures["pearson"]) == [0.5, 0.5]

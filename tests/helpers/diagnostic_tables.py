@@ -61,6 +61,7 @@ def invented_firms(
         if errors
         else pd.DataFrame(index=firms, columns=pd.MultiIndex.from_tuples([], names=["outcome", "model"])),
         measures=pd.DataFrame(measures, firms, list(MEASURES)),
+        adjusted_measures=pd.DataFrame(1.1 * measures, firms, list(MEASURES)),
         features=features,
         controls=pd.DataFrame(
             {

@@ -148,6 +148,22 @@ def test_training_lowers_the_loss_and_repeats_itself() -> None:
     assert error(last) < error(first)
 
 
+def test_parameters_are_averaged_over_the_latest_steps() -> None:
+    """Against the same average of the parameters after every single step."""
+    data, scaling = small()
+    stops = list(range(1, 13))
+    with one_thread():
+        steps = [flat for ((_, flat),) in train([run(data, 5)], scaling, stops)]
+        config = replace(CONFIG, averaged=0.25)
+        (*_, ((network, averaged),)) = train([run(data, 5, config)], scaling, stops)
+    expected = network.initial(torch.Generator().manual_seed(5))
+    for k, flat in enumerate(steps):
+        share = max(1 / 5, 9 / (k + 10))  # a quarter of twenty steps, a shorter time at first
+        expected = (1 - share) * expected + share * flat
+    torch.testing.assert_close(averaged, expected)
+    assert not torch.allclose(averaged, steps[-1], atol=1e-4)
+
+
 @pytest.mark.parametrize("backbone", ["transformer", "lstm"])
 def test_a_network_learns_the_same_alone_and_among_others(backbone: str) -> None:
     """Other seeds, rates, dropout, weights and data beside it: only the rounding may differ."""

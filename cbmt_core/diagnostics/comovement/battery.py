@@ -39,13 +39,14 @@ MEASURES: dict[str, Measure] = {
 """By column, in the order of the paper's table (Web App. "Measuring Cross-Metric Co-Movement")."""
 
 
-def measures_of(panel: FirmPanel, *, raw: bool = False) -> dict[str, float]:
+def measures_of(panel: FirmPanel, *, adjusted: bool = False) -> dict[str, float]:
     """Every measure of one firm, from all weeks of `panel`; pass `panel.until(origin)`.
 
-    NaN where a measure is undefined; all are when a driver never moves or weeks are too few. With
-    `raw` the drivers are only transformed by log(1 + x): see `drivers.py` for why that is not the default.
+    NaN where a measure is undefined; all are when a driver never moves or weeks are too few. The drivers are
+    transformed by log(1 + x), as the paper prints it; `adjusted` ones are also freed of slow movement and
+    holidays: see `drivers.py` for the reason.
     """
-    return _values(drivers_of(panel, raw=raw))
+    return _values(drivers_of(panel, adjust=adjusted))
 
 
 def _values(drivers: Drivers) -> dict[str, float]:

@@ -1,9 +1,10 @@
 """Drivers: the input of the co-movement measures, a firm's three weekly series and its cohorts.
 
-The paper transforms the weekly drivers by log(1 + x) and gives no further detail. We also remove slow movement (a
-centred half-year mean), because two trends always correlate (Yule 1926, Granger and Newbold 1974): acquisition falls
-as a market saturates and ROPC as the base ages, without a common shock. And we remove holiday effects, because every
-model has the calendar as an input: a Christmas that lifts two drivers is no reason to forecast them together.
+The paper transforms the weekly drivers by log(1 + x) and gives no further detail, so neither do we. Every measure is
+also taken of adjusted drivers, without slow movement (a centred half-year mean), because two trends always correlate
+(Yule 1926, Granger and Newbold 1974): acquisition falls as a market saturates and ROPC as the base ages, without a
+common shock; and without holiday effects, because every model has the calendar as an input: a Christmas that lifts
+two drivers is no reason to forecast them together.
 
 Measures of co-movement in the same week, of lags and of prediction use the series as observed. The others use aligned
 series: ROPC and AOV are shifted by up to two months to where the three have most in common, because a driver that
@@ -57,14 +58,14 @@ class Drivers:
     """[N, T] log(1 + AOV); NaN without an order."""
     holidays: Floats
     """[T, H] 1 where the holiday falls into the week."""
-    raw: bool = False
-    """Whether slow movement and holidays are left in."""
+    adjust: bool = False
+    """Whether slow movement and holidays are taken out."""
 
     def adjusted(self, x: Floats) -> Floats:
-        """A weekly series [T], or one for each cohort [N, T], without slow movement and holiday effects. The holiday
-        effect is estimated on the cohorts' mean and is the same for every cohort.
+        """A weekly series [T], or one for each cohort [N, T]; if `adjust`, without slow movement and holiday effects.
+        The holiday effect is estimated on the cohorts' mean and is the same for every cohort.
         """
-        if self.raw:
+        if not self.adjust:
             return x
         moving = x - half_year_mean(x)
         mean = moving if x.ndim == 1 else weekly_means(moving, self.size)
@@ -147,7 +148,7 @@ class Drivers:
         return out
 
 
-def drivers_of(panel: FirmPanel, *, raw: bool = False) -> Drivers:
+def drivers_of(panel: FirmPanel, *, adjust: bool = False) -> Drivers:
     """Drivers of a panel. A week without an order has the last known AOV, as in the models' inputs; weeks before the
     first order are left out."""
     repeat = np.nansum(panel.size[:, None] * panel.R, axis=0)
@@ -168,5 +169,5 @@ def drivers_of(panel: FirmPanel, *, raw: bool = False) -> Drivers:
         R=np.log1p(np.where(tenure > 0, panel.R[cohorts][:, start:], np.nan)),
         V=np.log1p(panel.V[cohorts][:, start:]),
         holidays=panel.calendar().holiday[start:],
-        raw=raw,
+        adjust=adjust,
     )

@@ -74,6 +74,9 @@ class TrainingConfig:
     clip: float = 1.0
     warm_up: float = 0.1
     """Share of the steps over which the rate rises; it then falls along a cosine."""
+    averaged: float = 0.0
+    """Share of the steps over which parameters are averaged, with weights that fall exponentially; 0 takes the last
+    ones as they are."""
     weights: LossWeights = field(default_factory=LossWeights)
     hidden_share: float = 0.15
     """Share of the windows that carry the id of cohorts not seen in training."""

@@ -16,6 +16,8 @@ from cbmt_core.tuning import Choice
 __all__ = ["FAMILY_PARTS", "Part"]
 
 DRIVERS = {"A": "acquisition", "R": "ropc", "V": "aov"}
+AVERAGED = 0.25
+"""Share of the longest training over which a network's parameters are averaged."""
 
 
 @dataclass(frozen=True)
@@ -36,14 +38,16 @@ class Part:
     def space(self) -> dict[str, Any]:
         space: dict[str, Any] = {
             "rate": FloatDistribution(1e-3, 8e-3, log=True),
-            "backbone_share": FloatDistribution(0.1, 0.8, log=True),
+            "backbone_share": FloatDistribution(0.05, 0.5, log=True),
             "layers": CategoricalDistribution([1, 2]),
             "width": CategoricalDistribution([16, 32]),
             "head_width": CategoricalDistribution([16, 32]),
-            "dropout": CategoricalDistribution([0.0, 0.1, 0.3]),
+            "dropout": CategoricalDistribution([0.2, 0.3, 0.4]),
         }
         if self.driver is None:
-            space |= {f"weight_{k}": CategoricalDistribution([0.3, 1.0]) for k in OUTCOMES}
+            space |= {f"weight_{k}": CategoricalDistribution([0.3, 1.0]) for k in "AVS"}
+            # In min-max units the repeat orders of all but the youngest cohorts are a few hundredths.
+            space["weight_R"] = CategoricalDistribution([1.0, 10.0])
         if self.aligned:
             # On simulated firms L_C pulls the backbone as hard as the other losses together at about 30.
             space["weight_C"] = CategoricalDistribution([0.3, 3.0, 30.0])
@@ -52,14 +56,16 @@ class Part:
     def default(self) -> dict[str, Any]:
         values: dict[str, Any] = {
             "rate": 4e-3,
-            "backbone_share": 0.5,
+            "backbone_share": 0.12,
             "layers": 2,
             "width": 32,
             "head_width": 32,
-            "dropout": 0.1,
-            **{f"weight_{k}": 1.0 for k in "ARV"},
+            "dropout": 0.3,
+            "weight_A": 1.0,
+            "weight_R": 10.0,
+            "weight_V": 1.0,
             "weight_S": 0.3,
-            "weight_C": 3.0,
+            "weight_C": 0.3,
         }
         return {name: values[name] for name in self.space()}
 
@@ -80,6 +86,7 @@ class Part:
             batch=profile.batch,
             rate=choice["rate"],
             backbone_share=choice["backbone_share"],
+            averaged=AVERAGED,
             weights=LossWeights(**weights, C=choice.get("weight_C", 0.0)),
         )
         return Run(data, network, training, seed)

@@ -26,9 +26,9 @@ class Profile:
 PROFILES: dict[str, Profile] = {
     "smoke": Profile(Stages(random=1), steps=12, batch=32, direct_steps=4),
     "demo": Profile(Stages(random=2, grid=1, refined=1), steps=30, batch=64, direct_steps=12),
-    "quick": Profile(Stages(random=2, grid=1, refined=1), steps=300, batch=64, direct_steps=100),
-    "standard": Profile(Stages(random=8, grid=4, refined=4), steps=300, batch=64, direct_steps=300),
-    "paper": Profile(Stages(random=32, grid=16, refined=16), steps=400, batch=96, direct_steps=1000),
+    "quick": Profile(Stages(random=2, grid=1, refined=1), steps=400, batch=64, direct_steps=100),
+    "standard": Profile(Stages(random=8, grid=4, refined=4), steps=400, batch=64, direct_steps=300),
+    "paper": Profile(Stages(random=32, grid=16, refined=16), steps=600, batch=96, direct_steps=1000),
 }
 
 

@@ -152,8 +152,8 @@ def minimise(
     stops: Iterable[int],
     losses: Sequence[list[float]] = (),
 ) -> Iterator[Tensor]:
-    """[G, P] parameters after each number of steps in `stops`. `descend` takes parameters, dropout and the
-    step; it returns losses [G], which `losses` get, and gradients [G, P]."""
+    """[G, P] parameters after each number of steps in `stops`, averaged over the latest ones. `descend` takes
+    parameters, dropout and the step; it returns losses [G], which `losses` get, and gradients [G, P]."""
     first, config = networks[0], configs[0]
     generators = [torch.Generator().manual_seed(seed) for seed in seeds]
     flat = torch.stack([n.initial(g) for n, g in zip(networks, generators, strict=True)])
@@ -168,6 +168,7 @@ def minimise(
         ),
     )
     p, done = first.named(flat), 0
+    mean = flat.clone()
     for stop in stops:
         with torch.inference_mode():
             for step in range(done, stop):
@@ -175,8 +176,15 @@ def minimise(
                 for kept, value in zip(losses, loss.tolist(), strict=bool(losses)):
                     kept.append(value)
                 optimiser.step(gradient, _schedule(step, config), config.clip)
+                mean.lerp_(flat, _share_of_mean(step, config))
         done = stop
-        yield flat.clone()
+        yield mean.clone()
+
+
+def _share_of_mean(step: int, config: TrainingConfig) -> float:
+    """Weight of the newest parameters in the average. It starts short, so that the random start is soon forgotten."""
+    length = config.averaged * config.steps
+    return 1.0 / max(1.0, min(length, (step + 10) / 9))
 
 
 def _schedule(step: int, config: TrainingConfig) -> float:

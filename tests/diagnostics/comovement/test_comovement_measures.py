@@ -76,7 +76,7 @@ PROMISES = {
 def found() -> pd.DataFrame:
     """[measure, case] means over planted firms."""
     cases = {
-        name: pd.DataFrame([measures_of(make(np.random.default_rng(seed))) for seed in SEEDS])
+        name: pd.DataFrame([measures_of(make(np.random.default_rng(seed)), adjusted=True) for seed in SEEDS])
         for name, make in CASES.items()
     }
     assert not any(frame.isna().any(axis=None) for frame in cases.values())
@@ -117,7 +117,7 @@ def test_correlations_are_those_of_scipy() -> None:
     ropc = repeat / (panel.born * panel.size[:, None]).sum(axis=0)
     x = np.log1p(pd.DataFrame({"a": panel.A, "r": ropc, "v": panel.S / panel.orders.sum(axis=0)}))
     pairs = [("a", "r"), ("a", "v"), ("r", "v")]
-    kept = measures_of(panel, raw=True)
+    kept = measures_of(panel)
     pearson = [abs(stats.pearsonr(x[i], x[j]).statistic) for i, j in pairs]
     assert kept["pearson"] == pytest.approx(np.mean(pearson))
     assert kept["pearson_max"] == pytest.approx(max(pearson))
@@ -130,14 +130,14 @@ def test_correlations_are_those_of_scipy() -> None:
     moving = x - slow[0]
     moving = moving.apply(lambda y: sm.OLS(y, sm.add_constant(calendar - slow[1])).fit().resid)
     without = [abs(stats.pearsonr(moving[i], moving[j]).statistic) for i, j in pairs]
-    assert measures_of(panel)["pearson"] == pytest.approx(np.mean(without))
+    assert measures_of(panel, adjusted=True)["pearson"] == pytest.approx(np.mean(without))
 
 
 def test_long_lags_are_seen_by_the_long_window_alone() -> None:
     rng = np.random.default_rng(4)
     common = rng.standard_normal(WEEKS + 22)
     panel = firm_with(common[22:], common[11:-11], common[:-22], rng)  # eleven weeks apart
-    got = measures_of(panel)
+    got = measures_of(panel, adjusted=True)
     assert got["max_lead_lag_short"] < 0.3
     assert got["max_lead_lag_long"] > 0.5  # acquisition and spend are 22 weeks apart
 
@@ -146,8 +146,8 @@ def test_trends_alone_are_no_co_movement() -> None:
     rng = np.random.default_rng(5)
     slope = np.linspace(-3, 3, WEEKS)
     panel = firm_with(*(slope + rng.standard_normal((3, WEEKS))), rng)
-    assert measures_of(panel, raw=True)["pearson"] > 0.5
-    assert measures_of(panel)["pearson"] < 0.2
+    assert measures_of(panel)["pearson"] > 0.5
+    assert measures_of(panel, adjusted=True)["pearson"] < 0.2
 
 
 def test_holidays_alone_are_no_co_movement() -> None:
@@ -156,8 +156,8 @@ def test_holidays_alone_are_no_co_movement() -> None:
     feast = 5 * empty.calendar().holiday[:, empty.calendar().holiday_names.index("Black Friday")]
     assert feast.sum() == 10  # two of them
     panel = firm_with(*(feast + 0.5 * rng.standard_normal((3, WEEKS))), rng)
-    assert measures_of(panel, raw=True)["pearson"] > 0.5
-    assert measures_of(panel)["pearson"] < 0.2
+    assert measures_of(panel)["pearson"] > 0.5
+    assert measures_of(panel, adjusted=True)["pearson"] < 0.2
 
 
 def test_coherence_knows_slow_from_fast() -> None:
@@ -173,7 +173,8 @@ def test_a_relation_that_turns_around_is_not_steady() -> None:
     common = rng.standard_normal(WEEKS)
     turning = common * np.where(np.arange(WEEKS) < WEEKS / 2, 1, -1)
     steady, turned = (
-        measures_of(firm_with(common, other, other, rng))["rolling_stability"] for other in (common, turning)
+        measures_of(firm_with(common, other, other, rng), adjusted=True)["rolling_stability"]
+        for other in (common, turning)
     )
     assert steady > 2 * turned
 
@@ -183,7 +184,7 @@ def test_spikes_in_other_weeks_do_not_coincide() -> None:
     x = 0.3 * rng.standard_normal((3, WEEKS))
     weeks = rng.permutation(np.arange(5, WEEKS - 5, 4))[:24].reshape(3, 8)
     np.put_along_axis(x, weeks, 4, axis=1)
-    assert measures_of(firm_with(*x, rng))["spike_coincidence"] < 0.35
+    assert measures_of(firm_with(*x, rng), adjusted=True)["spike_coincidence"] < 0.35
 
 
 def test_nothing_after_the_origin_matters() -> None:
@@ -193,25 +194,27 @@ def test_nothing_after_the_origin_matters() -> None:
     assert later.sum() == 47
     factor = np.where(later, 7.0, 1.0)
     other = replace(panel, A=panel.A * factor, S=panel.S * factor, R=panel.R * factor, V=panel.V * factor)
-    assert measures_of(other.until(panel.design.origin)) == measures_of(panel.until(panel.design.origin))
+    assert measures_of(other.until(panel.design.origin), adjusted=True) == measures_of(
+        panel.until(panel.design.origin), adjusted=True
+    )
 
 
 def _constant_price() -> dict[str, float]:
     panel = CASES["noise"](np.random.default_rng(9))
     V = np.where(panel.born, 50.0, np.nan)
     Y = panel.orders * 50.0
-    return measures_of(replace(panel, V=V, Y=Y, S=Y.sum(axis=0)))
+    return measures_of(replace(panel, V=V, Y=Y, S=Y.sum(axis=0)), adjusted=True)
 
 
 def _too_short() -> dict[str, float]:
     panel = CASES["noise"](np.random.default_rng(9))
-    return measures_of(panel.until(panel.weeks[30].astype(object)))
+    return measures_of(panel.until(panel.weeks[30].astype(object)), adjusted=True)
 
 
 def _nobody_new() -> dict[str, float]:
     panel = CASES["noise"](np.random.default_rng(9))
     size = np.append(panel.size[0], np.zeros(WEEKS))
-    return measures_of(replace(panel, A=np.zeros(WEEKS), size=size, S=panel.Y[0]))
+    return measures_of(replace(panel, A=np.zeros(WEEKS), size=size, S=panel.Y[0]), adjusted=True)
 
 
 @pytest.mark.parametrize("make", [_constant_price, _too_short, _nobody_new])
@@ -229,19 +232,21 @@ def test_copies_of_one_series_and_tiny_firms_do_no_harm() -> None:
     flat = np.zeros((WEEKS + 1, WEEKS))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        copies = measures_of(firm_with(common, common, common, rng, cohort_R=flat, cohort_V=flat))
+        copies = measures_of(
+            firm_with(common, common, common, rng, cohort_R=flat, cohort_V=flat), adjusted=True
+        )
         economy = Economy(firms=6, scale=0.002, seed=5)
         for spec in economy.specs():
-            measures_of(sample_cohorts(economy, spec).panel())
+            measures_of(sample_cohorts(economy, spec).panel(), adjusted=True)
     assert copies["pearson"] > 0.98
     assert copies["factor_share"] > 0.95
 
 
 def test_a_firm_takes_well_under_two_seconds() -> None:
     panel = CASES["shared"](np.random.default_rng(11))
-    measures_of(panel)
+    measures_of(panel, adjusted=True)
     start = time.process_time()
-    measures_of(panel)
+    measures_of(panel, adjusted=True)
     assert time.process_time() - start < 1.0
 
 

@@ -114,7 +114,7 @@ def test_score_recovers_the_hidden_strength_of_simulated_firms() -> None:
     rows, truth = {}, {}
     for spec in economy.specs():
         panel = sample_cohorts(economy, spec).panel()
-        rows[spec.name] = measures_of(panel.until(panel.design.origin))
+        rows[spec.name] = measures_of(panel.until(panel.design.origin), adjusted=True)
         truth[spec.name] = truth_of(economy, spec).comovement
     score = comovement_score(pd.DataFrame(rows).T)
     assert stats.spearmanr(score.values, pd.Series(truth)[score.values.index]).statistic >= 0.6
