@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := data/demo
+# Two or more tests at a time, those that share fixtures on one worker; the long ones are not left to the end.
+SHARED := -n auto --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help install demo test fast-test soak lint bench docs ui browser servers clean
 help:  ## what can be made
@@ -32,10 +34,10 @@ ui: $(READY)  ## open the Dagster UI on 127.0.0.1:3000 (make ui PROJECT=folder; 
 	@$(BIN)/cbmt --project $(or $(PROJECT),$(DEMO)) ui
 
 test: $(READY) browser servers  ## every test
-	@$(BIN)/python -m pytest -n auto --dist loadgroup
+	@$(BIN)/python -m pytest $(SHARED)
 
 fast-test: $(READY)  ## the tests that take seconds
-	@$(BIN)/python -m pytest -n auto --dist loadgroup -m 'not slow'
+	@$(BIN)/python -m pytest $(SHARED) -m 'not slow'
 
 soak: $(READY)  ## the long trials of docs/reliability.md: kills, full disks, load; an hour or more
 	@$(BIN)/python -m pytest -n0 -s -m soak
