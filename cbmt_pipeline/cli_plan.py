@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -12,6 +12,13 @@ from rich.table import Table
 
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import UnknownFirm
+from cbmt_core.scenarios.definition import (
+    BOTH_REPEATS,
+    DRIVER_LABELS,
+    DRIVER_NAMES,
+    SCENARIO_DRIVERS,
+    UNITS,
+)
 from cbmt_pipeline.progress import console
 from cbmt_pipeline.project import Project
 
@@ -20,22 +27,29 @@ __all__ = ["scenario", "target", "value"]
 WIDTH = 130
 """Columns of a table: numbers are never cut off, whatever the terminal."""
 LEVEL = "80 % range"
-DRIVER_LABELS = {
-    "acquisition": "customers acquired",
-    "repeat_existing": "repeat orders of existing customers",
-    "repeat_new": "repeat orders of new customers",
-    "aov": "order value",
-    "all": "all of them together",
+OPTIONS = {
+    **{
+        driver: f"{DRIVER_NAMES[driver].capitalize()}: -10%, x1.2, or =N {UNITS[driver]}."
+        for driver in SCENARIO_DRIVERS
+    },
+    BOTH_REPEATS: "Repeat orders of existing and of new customers.",
 }
+"""Option of each change -> its help."""
+
+
+def _changes(command: Callable[..., None]) -> Callable[..., None]:
+    for name, text in reversed(OPTIONS.items()):
+        command = click.option(_flag(name), name, metavar="CHANGE", help=text)(command)
+    return command
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 @click.command()
 @click.argument("firm")
-@click.option("--acquisition", metavar="CHANGE", help="Customers acquired: -10%, x1.2, =120 (a week).")
-@click.option("--repeat", metavar="CHANGE", help="Repeat orders per customer, of existing and new customers.")
-@click.option("--repeat-existing", metavar="CHANGE", help="Of customers acquired up to the last whole week.")
-@click.option("--repeat-new", metavar="CHANGE", help="Of customers acquired after it.")
-@click.option("--aov", metavar="CHANGE", help="Average order value.")
+@_changes
 @click.option(
     "--from", "first", metavar="DAY", help="Where changes begin: 2020-06-14 or 2020-06.  [default: now]"
 )
@@ -49,9 +63,9 @@ def scenario(
 ) -> None:
     """Print what a firm's next year would be with other drivers, on the same draws as its forecast.
 
-    Several drivers may change at once; new cohorts follow acquisition. A change may have dates of its own. To keep a
-    scenario, write it as [scenario.NAME] into cbmt.toml: `cbmt run` then makes it for all firms, and puts it on the
-    page.
+    Several drivers may change at once; new cohorts follow acquisition. Existing customers are those acquired up to the
+    last whole week. A change may have dates of its own. To keep a scenario, write it as [scenario.NAME] into
+    cbmt.toml: `cbmt run` then makes it for all firms, and puts it on the page.
 
     \b
         cbmt scenario Fennosk --acquisition -10% --from 2020-06 --aov +3%
@@ -62,9 +76,7 @@ def scenario(
 
     stated = {name: text for name, text in changes.items() if text is not None}
     if not stated:
-        raise click.UsageError(
-            "state at least one change: --acquisition, --repeat, --repeat-existing, --repeat-new, --aov"
-        )
+        raise click.UsageError(f"state at least one change: {', '.join(map(_flag, OPTIONS))}")
     wanted = Scenario.of("scenario", stated, first=first, last=last, ramp=ramp)
     panel, draws, model, currency, past = _planned(project, firm)
     weeks = draws.centre.weeks

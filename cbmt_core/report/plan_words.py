@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from cbmt_core.report.numbers import Money, percent
 from cbmt_core.report.words import plural
+from cbmt_core.scenarios import definition
 
 __all__ = ["DRIVER_LABELS", "Signal", "held_so_far", "needed", "plan_sentence", "range_sentence", "to_do"]
 
@@ -15,13 +16,7 @@ WIDE_RANGE = 40.0
 """Width of the 80 % range, in percent of its middle, from which a forecast is called wide."""
 MOVED = 2.0
 """Percent from which a driver is said to rise or fall."""
-DRIVER_LABELS = {
-    "acquisition": "Customers acquired",
-    "repeat_existing": "Repeat orders of existing customers",
-    "repeat_new": "Repeat orders of new customers",
-    "aov": "Order value",
-    "all": "All of them together",
-}
+DRIVER_LABELS = {driver: name[:1].upper() + name[1:] for driver, name in definition.DRIVER_LABELS.items()}
 
 
 def range_sentence(

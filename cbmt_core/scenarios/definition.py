@@ -15,7 +15,19 @@ import numpy.typing as npt
 
 from cbmt_core.errors import ConfigError
 
-__all__ = ["DRIVER_NAMES", "SCENARIO_DRIVERS", "Change", "Driver", "Scenario", "parse_change", "parse_day"]
+__all__ = [
+    "ALL_DRIVERS",
+    "BOTH_REPEATS",
+    "DRIVER_LABELS",
+    "DRIVER_NAMES",
+    "SCENARIO_DRIVERS",
+    "UNITS",
+    "Change",
+    "Driver",
+    "Scenario",
+    "parse_change",
+    "parse_day",
+]
 
 Driver = Literal["acquisition", "repeat_existing", "repeat_new", "aov"]
 SCENARIO_DRIVERS: tuple[Driver, ...] = get_args(Driver)
@@ -25,6 +37,10 @@ DRIVER_NAMES: dict[Driver, str] = {
     "repeat_new": "repeat orders of new customers",
     "aov": "order value",
 }
+ALL_DRIVERS = "all"
+"""In targets: every driver changed by the same percentage."""
+DRIVER_LABELS: dict[str, str] = {**DRIVER_NAMES, ALL_DRIVERS: "all of them together"}
+"""Names of the drivers that a target can move."""
 BOTH_REPEATS = "repeat"
 """Short for the repeat orders of existing and of new customers."""
 UNITS: dict[Driver, str] = {

@@ -14,13 +14,11 @@ from cbmt_core.arrays import Floats
 from cbmt_core.compose import DriverDraws, compose_draws
 from cbmt_core.errors import ConfigError
 from cbmt_core.scenarios.apply import apply
-from cbmt_core.scenarios.definition import SCENARIO_DRIVERS, Change, Driver, Scenario
+from cbmt_core.scenarios.definition import ALL_DRIVERS, SCENARIO_DRIVERS, Change, Driver, Scenario
 
-__all__ = ["ALL_DRIVERS", "MOST", "Move", "moves_needed"]
+__all__ = ["MOST", "Move", "moves_needed"]
 
 
-ALL_DRIVERS = "all"
-"""Every driver by the same percentage."""
 MOST = 10.0
 """Factor beyond which a driver is said not to reach the target."""
 
