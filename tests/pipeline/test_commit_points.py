@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
+import dagster as dg
 import pytest
-from helpers.accidents import in_child, on_replace
+from helpers.accidents import cbmt_with_accident, commit_points, in_child, on_replace, spread
 from helpers.in_process import bring_up_to_date, leftovers
 from helpers.small_project import CONFIG, orders_csv
+from helpers.small_project import delivered as two_firms
 from helpers.whole_state import differences, whole_state
 
 import cbmt_pipeline.work
@@ -150,3 +153,29 @@ def test_a_run_killed_at_a_commit_point_goes_on_as_if_it_had_not_been(
 @pytest.mark.soak
 def test_every_commit_point_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     print(try_points(tmp_path, int(os.environ.get("CBMT_KILL_STRIDE", "1")), monkeypatch))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_cbmt_run_and_its_workers_killed(tmp_path: Path, workers: str) -> None:
+    """The command and every process it has started, at points spread over a run; then the same command again."""
+    counter, command = tmp_path / "counter", ("run", "--live-only", "--workers", workers)
+    project = two_firms(tmp_path / "project")
+    whole = cbmt_with_accident(project.root, *command, counter=counter)
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    expected, points = whole_state(project), commit_points(counter)
+    tried = spread(points, int(os.environ.get("CBMT_KILL_RUNS", "8")))
+    for number in tried:
+        shutil.rmtree(project.data)
+        killed = cbmt_with_accident(project.root, *command, number=number, kind="kill", counter=counter)
+        assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+        again = cbmt_with_accident(project.root, *command, counter=counter)
+        assert again.returncode == 0, again.stdout + again.stderr
+        assert differences(whole_state(project), expected) == [], f"killed at commit point {number}"
+        assert not leftovers(project.root)
+        with dg.DagsterInstance.from_config(str(project.dagster_home)) as instance:
+            assert all(run.is_finished for run in instance.get_runs())
+    print(
+        f"`cbmt run --workers {workers}` killed: {points} commit points, tried {len(tried)}, "
+        f"survived {len(tried)}, lost 0"
+    )
