@@ -11,6 +11,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import dagster as dg
@@ -24,6 +25,7 @@ from helpers.whole_state import differences, whole_state
 import cbmt_pipeline.work
 from cbmt_core import quality
 from cbmt_core.timeline import Timeline
+from cbmt_pipeline.holder import holding
 from cbmt_pipeline.plan import Plan, Task, the_plan
 from cbmt_pipeline.project import Project
 
@@ -92,7 +94,8 @@ def copied_at_every_point(project: Project, folder: Path) -> None:
 
     on_replace(killed)
     on_task_done(done)
-    bring_up_to_date(project, models=MODELS, without=())
+    with holding(project, "run"):
+        bring_up_to_date(project, models=MODELS, without=())
 
 
 def resume_one_task(project: Project) -> None:
@@ -100,10 +103,9 @@ def resume_one_task(project: Project) -> None:
         raise Enough
 
     on_task_done(enough)
-    try:
+    # As `cbmt run` begins: what the killed process left, the file of its task's lock among it, is removed.
+    with suppress(Enough), holding(project, "run"):
         bring_up_to_date(project, models=MODELS, without=())
-    except Enough:
-        return
 
 
 def try_points(tmp_path: Path, stride: int, monkeypatch: pytest.MonkeyPatch) -> str:
