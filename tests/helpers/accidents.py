@@ -13,7 +13,7 @@ import pytest
 
 from helpers import TESTS
 
-__all__ = ["cbmt_with_accident", "commit_points", "in_child", "limited", "on_replace"]
+__all__ = ["cbmt_with_accident", "commit_points", "in_child", "limited", "on_replace", "spread"]
 
 HOOKS = Path(__file__).parent / "hooks"
 
@@ -36,6 +36,11 @@ def cbmt_with_accident(
     return subprocess.run(
         command, capture_output=True, text=True, env=environment, timeout=900, start_new_session=True
     )
+
+
+def spread(points: int, tried: int) -> list[int]:
+    """Numbers of commit points, the first and the last among them."""
+    return sorted({1 + round(k * (points - 1) / max(1, tried - 1)) for k in range(tried)})
 
 
 def commit_points(counter: Path) -> int:

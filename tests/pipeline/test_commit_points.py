@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+import dagster as dg
 import pytest
-from helpers.accidents import in_child, on_replace
+from helpers.accidents import cbmt_with_accident, commit_points, in_child, on_replace, spread
 from helpers.in_process import bring_up_to_date, leftovers
 from helpers.small_project import CONFIG, orders_csv
+from helpers.small_project import delivered as two_firms
 from helpers.whole_state import differences, whole_state
 
 import cbmt_pipeline.work
 from cbmt_core import quality
 from cbmt_core.timeline import Timeline
+from cbmt_pipeline.holder import holding
 from cbmt_pipeline.plan import Plan, Task, the_plan
 from cbmt_pipeline.project import Project
 
@@ -89,7 +94,8 @@ def copied_at_every_point(project: Project, folder: Path) -> None:
 
     on_replace(killed)
     on_task_done(done)
-    bring_up_to_date(project, models=MODELS, without=())
+    with holding(project, "run"):
+        bring_up_to_date(project, models=MODELS, without=())
 
 
 def resume_one_task(project: Project) -> None:
@@ -97,10 +103,9 @@ def resume_one_task(project: Project) -> None:
         raise Enough
 
     on_task_done(enough)
-    try:
+    # As `cbmt run` begins: what the killed process left, the file of its task's lock among it, is removed.
+    with suppress(Enough), holding(project, "run"):
         bring_up_to_date(project, models=MODELS, without=())
-    except Enough:
-        return
 
 
 def try_points(tmp_path: Path, stride: int, monkeypatch: pytest.MonkeyPatch) -> str:
@@ -150,3 +155,29 @@ def test_a_run_killed_at_a_commit_point_goes_on_as_if_it_had_not_been(
 @pytest.mark.soak
 def test_every_commit_point_of_every_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     print(try_points(tmp_path, int(os.environ.get("CBMT_KILL_STRIDE", "1")), monkeypatch))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_cbmt_run_and_its_workers_killed(tmp_path: Path, workers: str) -> None:
+    """The command and every process it has started, at points spread over a run; then the same command again."""
+    counter, command = tmp_path / "counter", ("run", "--live-only", "--workers", workers)
+    project = two_firms(tmp_path / "project")
+    whole = cbmt_with_accident(project.root, *command, counter=counter)
+    assert whole.returncode == 0, whole.stdout + whole.stderr
+    expected, points = whole_state(project), commit_points(counter)
+    tried = spread(points, int(os.environ.get("CBMT_KILL_RUNS", "8")))
+    for number in tried:
+        shutil.rmtree(project.data)
+        killed = cbmt_with_accident(project.root, *command, number=number, kind="kill", counter=counter)
+        assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+        again = cbmt_with_accident(project.root, *command, counter=counter)
+        assert again.returncode == 0, again.stdout + again.stderr
+        assert differences(whole_state(project), expected) == [], f"killed at commit point {number}"
+        assert not leftovers(project.root)
+        with dg.DagsterInstance.from_config(str(project.dagster_home)) as instance:
+            assert all(run.is_finished for run in instance.get_runs())
+    print(
+        f"`cbmt run --workers {workers}` killed: {points} commit points, tried {len(tried)}, "
+        f"survived {len(tried)}, lost 0"
+    )

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from helpers.accidents import cbmt_with_accident, commit_points, in_child, limited, on_replace
+from helpers.accidents import cbmt_with_accident, commit_points, in_child, limited, on_replace, spread
 from helpers.hooks.sitecustomize import _fill as fill
 from helpers.in_process import bring_up_to_date, leftovers
 from helpers.small_project import delivered
@@ -20,11 +20,6 @@ from cbmt_pipeline.project import Project
 STEPS = ("intake", "firm_data", "warehouse", "report")
 WITHOUT = tuple(step.name for step in the_plan() if step.name not in STEPS)
 POINTS = 8
-
-
-def eight_of(points: int) -> list[int]:
-    """Eight numbers of commit points, the first and the last among them."""
-    return sorted({1 + round(k * (points - 1) / (POINTS - 1)) for k in range(POINTS)})
 
 
 def fails_when_full(project: Project, number: int, told: Path) -> None:
@@ -58,7 +53,7 @@ def meet_full_disks(tmp_path: Path, chosen: slice) -> str:
     seen.write_text("")
     in_child(counted)
     expected, told = whole_state(project), tmp_path / "told"
-    tried = eight_of(len(seen.read_text()))[chosen]
+    tried = spread(len(seen.read_text()), POINTS)[chosen]
     for number in tried:
         shutil.rmtree(project.data)
         with limited(project.data, 24):
@@ -97,7 +92,7 @@ def test_cbmt_run_on_a_full_disk(tmp_path: Path, full: str) -> None:
     project = delivered(tmp_path / "project")
     assert cbmt_with_accident(project.root, *command, counter=counter).returncode == 0
     expected, points = whole_state(project), commit_points(counter)
-    tried = eight_of(points)
+    tried = spread(points, POINTS)
     lines = 0
     for number in tried:
         shutil.rmtree(project.data)
