@@ -30,6 +30,7 @@ from threadpoolctl import threadpool_limits
 
 from cbmt_core import duck
 from cbmt_core.bands import (
+    SALES,
     BandFactors,
     Baseline,
     FirmBands,
@@ -172,7 +173,7 @@ def bands(folder: Path, k: int, firms: int, seed: int, con: duck.duckdb.DuckDBPy
         for m in MODELS[1:]
         if len(errors[m])
     ]
-    paths.append(pd.DataFrame(columns=["model", "firm", "backtest", "horizon", *DRIVERS]))
+    paths.append(pd.DataFrame(columns=["model", "firm", "backtest", "horizon", *DRIVERS, *SALES]))
     rows = pd.read_parquet(folder / f"forecast_cohort_week-{origin.week}.parquet")
     known, frames, seconds = priors(folder, k, firms, seed), [], 0.0
     for panel in panels(firms, seed):

@@ -178,7 +178,7 @@ class Work:
         }
         forecasts = {
             name: f"(SELECT * FROM {lake.relation(TABLES[name], at.week)} WHERE purpose = '{at.purpose}')"
-            for name in ("model_fit", "forecast_week", "forecast_cohort_week")
+            for name in ("model_fit", "forecast_week", "forecast_cohort_week", "forecast_band")
         }
         return Relations(firm=self.firms(), **data, **forecasts)
 

@@ -19,16 +19,17 @@ __all__ = [
     "LEAST_PATHS",
     "MOST_PATHS",
     "SALES",
+    "as_deviations",
     "drawn_paths",
     "error_paths",
-    "path_deviations",
     "usual_changes",
     "usual_sales_change",
+    "whole_paths",
 ]
 
 
 MOST_PATHS, LEAST_PATHS = 300, 20
-"""Error paths that are kept at most, and that are needed at least."""
+"""Error paths of a model that are kept at most, and backtests whose paths are needed at least."""
 CHANGE_WEEKS = 104
 """Weeks before the origin over which a firm's usual change from week to week is measured."""
 SALES = ("sales",)
@@ -50,9 +51,9 @@ def error_paths(
     a fixed choice is kept.
 
     Args:
-        errors: of one model, as `realised_errors` or, for `SALES`, `sales_errors` gives them.
+        errors: of one model, as `realised_errors` or, for `SALES`, `sales_errors` gives them; for both, the two joined.
         horizon: weeks that a path must have.
-        outcomes: `DRIVERS` or `SALES`.
+        outcomes: `DRIVERS`, `SALES` or both.
     """
     whole = errors.groupby(["firm", "origin"])["horizon"].transform("count") >= horizon
     rows = errors[whole & (errors["horizon"] <= horizon)]
@@ -102,48 +103,44 @@ def usual_changes(panel: FirmPanel) -> Floats:
 
 def usual_sales_change(panel: FirmPanel) -> Floats:
     """[1] standard deviation of the weekly changes of log sales over the last two years of a panel."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore"):
         changes = np.diff(np.log(panel.S))[-CHANGE_WEEKS:]
     known = changes[np.isfinite(changes)]
     return np.maximum([known.std(ddof=1) if len(known) > 1 else 0.0], LEAST_CHANGE)
 
 
-def path_deviations(
-    paths: pd.DataFrame, usual: Floats, firm: str, draws: int, horizon: int, rng: np.random.Generator
-) -> Deviations | None:
-    """Error paths of the drivers, as `drawn_paths` gives them."""
-    picked = drawn_paths(paths, usual, firm, draws, horizon, rng)
-    return None if picked is None else Deviations(lasting=picked, weekly=np.zeros_like(picked))
+def as_deviations(errors: Floats) -> Deviations:
+    """Drawn errors of the drivers, which hold lasting and weekly errors in one."""
+    return Deviations(lasting=errors, weekly=np.zeros_like(errors))
 
 
-def drawn_paths(
-    paths: pd.DataFrame,
-    usual: Floats,
-    firm: str,
-    draws: int,
-    horizon: int,
-    rng: np.random.Generator,
-    outcomes: Sequence[str] = DRIVERS,
+def whole_paths(
+    paths: pd.DataFrame, firm: str, horizon: int, outcomes: Sequence[str] = DRIVERS
 ) -> Floats | None:
-    """[K, outcomes, H] error paths of other firms, drawn with replacement and rescaled; None where there are too few.
+    """[paths, outcomes, H] error paths of the other firms; None where they are of fewer than `LEAST_PATHS` backtests.
 
     Args:
-        paths: as `error_paths` gives them.
-        usual: the firm's `usual_changes` or `usual_sales_change`.
+        paths: as `error_paths` gives them, of one model or of several.
         firm: whose own paths are left out.
-        draws: how many.
         horizon: weeks ahead.
-        rng: random numbers.
-        outcomes: `DRIVERS` or `SALES`.
+        outcomes: `DRIVERS` or `SALES`; paths without them are left out.
     """
-    others = paths[(paths["firm"] != firm) & (paths["horizon"] <= horizon)]
-    others = others.sort_values(["firm", "backtest", "horizon"])
-    arrays = others[list(outcomes)].to_numpy(float)
-    whole = (
-        arrays.reshape(-1, horizon, len(outcomes)).swapaxes(1, 2)
-        if len(arrays) % horizon == 0
-        else arrays[:0]
-    )
-    if len(whole) < LEAST_PATHS:
+    names = list(outcomes)
+    others = paths[(paths["firm"] != firm) & (paths["horizon"] <= horizon) & paths[names].notna().all(axis=1)]
+    if len(others[["firm", "backtest"]].drop_duplicates()) < LEAST_PATHS or len(others) % horizon:
         return None
+    order = [name for name in ("model", "firm", "backtest", "horizon") if name in others]
+    arrays = others.sort_values(order)[names].to_numpy(float)
+    return arrays.reshape(-1, horizon, len(names)).swapaxes(1, 2)
+
+
+def drawn_paths(whole: Floats, usual: Floats, draws: int, rng: np.random.Generator) -> Floats:
+    """[K, outcomes, H] of the paths, drawn with replacement and rescaled to a firm.
+
+    Args:
+        whole: of `whole_paths`.
+        usual: the firm's `usual_changes` or `usual_sales_change`.
+        draws: how many.
+        rng: random numbers.
+    """
     return np.asarray(whole[rng.integers(0, len(whole), draws)] * usual[None, :, None])

@@ -61,7 +61,7 @@ def realised_errors(
 def sales_errors(
     con: duckdb.DuckDBPyConnection, relations: Relations, week: date, model: str
 ) -> pd.DataFrame:
-    """Errors of a model that forecasts sales alone: a row for each firm, backtest and week observed by `week`.
+    """Errors of total sales: a row for each firm, backtest and week of it that was observed by `week`.
 
     `sales_error` is the log of actual over forecast sales.
     """
@@ -70,7 +70,7 @@ def sales_errors(
         WITH f AS (SELECT firm, origin, week, horizon, sales,
                 {SALES_FLOOR} * avg(sales) OVER (PARTITION BY firm, origin) AS least
             FROM {relations.forecast_week}
-            WHERE purpose = 'backtest' AND origin < $week AND model = $model AND acquired IS NULL)
+            WHERE purpose = 'backtest' AND origin < $week AND model = $model)
         SELECT f.firm, f.origin, f.horizon, ln((CAST(w.sales AS DOUBLE) + least) / (f.sales + least)) AS sales_error
         FROM f JOIN {relations.firm_week} AS w USING (firm, week)
         WHERE f.week <= $week AND least > 0 AND w.sales + least > 0

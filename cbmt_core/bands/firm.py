@@ -10,10 +10,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.bands.draws import DRAWS, draw_drivers, draw_sales, generator
-from cbmt_core.bands.error_paths import SALES, drawn_paths, path_deviations, usual_changes, usual_sales_change
+from cbmt_core.bands.error_paths import (
+    SALES,
+    as_deviations,
+    drawn_paths,
+    usual_changes,
+    usual_sales_change,
+    whole_paths,
+)
 from cbmt_core.bands.errors import SALES_FLOOR
-from cbmt_core.bands.factors import CALIBRATED, SHIPPED, BandFactors
+from cbmt_core.bands.factors import BORROWED, CALIBRATED, SHIPPED, BandFactors
 from cbmt_core.bands.quantiles import Baseline, bands
 from cbmt_core.bands.stored import draw_rows, revenue_from_rows, sales_from_rows
 from cbmt_core.compose import DrawnForecast, DriverDraws, RevenueForecast, compose_draws
@@ -21,14 +29,14 @@ from cbmt_core.models import CannotFit, build
 from cbmt_core.models.plus import PathPriors
 from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
-from cbmt_core.timeline import Origin
+from cbmt_core.timeline import SEASON, Origin
 from cbmt_core.uncertainty import DRIVERS, DriverUncertainty
 
 __all__ = ["DRAWN_FROM", "FirmBands", "band_tables"]
 
 DRAWN_FROM = "cbmt_plus"
-"""The model with a distribution of its own. Others are drawn with their error paths or, where those are too few, with
-this model's deviations around their own forecast."""
+"""The model with a distribution of its own. Others are drawn with their error paths; where those are too few, with the
+error paths of all models that have backtests; where those are too few as well, with this model's deviations."""
 NO_FACTORS = BandFactors(np.ones(3), np.ones(3), CALIBRATED)
 
 
@@ -76,19 +84,24 @@ class FirmBands:
         """The draws of a model's forecast; None where it has none, or nothing is known of its errors."""
         rows = self.forecasts[self.forecasts["model"] == model]
         if len(rows):
-            found = self.draw(model, revenue_from_rows(rows, self.panel.origin))
-            return Drawn(compose_draws(found[0]), found[0], found[1]) if found else None
+            centre = revenue_from_rows(rows, self.panel.origin)
+            found = self.draw(model, centre)
+            if found is None:
+                return None
+            # The bridge's existing base: cohorts up to the last of the same weeks a season earlier.
+            H = len(centre.weeks)
+            base = centre.birth[: len(centre.birth) - H] < H - SEASON
+            return Drawn(compose_draws(found[0], base), *found)
         rows = self.weeks[self.weeks["model"] == model]
         return self._drawn_sales(model, sales_from_rows(rows)) if len(rows) else None
 
     def _drawn_sales(self, model: str, centre: RevenueForecast) -> Drawn | None:
-        """Of a forecast of sales alone: by its error paths or, where those are too few, by draws of `DRAWN_FROM`."""
+        """Of a forecast of sales alone: by error paths or, where those are too few, by draws of `DRAWN_FROM`."""
         rng = generator(self.seed, self.panel.firm, model, self.panel.origin)
-        paths = self.paths[self.paths["model"] == model]
-        usual = usual_sales_change(self.panel)
-        errors = drawn_paths(paths, usual, self.panel.firm, self.draws, len(centre.weeks), rng, SALES)
-        if errors is not None:
-            return Drawn(draw_sales(centre, errors[:, 0]), None, CALIBRATED)
+        whole, source = self._paths(model, len(centre.weeks), SALES)
+        if whole is not None:
+            errors = drawn_paths(whole, usual_sales_change(self.panel), self.draws, rng)
+            return Drawn(draw_sales(centre, errors[:, 0]), None, source)
         other = self.forecasts[self.forecasts["model"] == DRAWN_FROM]
         if other.empty or self.uncertainty is None:
             return None
@@ -104,17 +117,31 @@ class FirmBands:
         rng = generator(self.seed, self.panel.firm, model, self.panel.origin)
         horizon = len(centre.weeks)
         if model != DRAWN_FROM:
-            paths = self.paths[self.paths["model"] == model]
-            usual = usual_changes(self.panel)
-            errors = path_deviations(paths, usual, self.panel.firm, self.draws, horizon, rng)
-            if errors is not None:
-                return draw_drivers(centre, errors, NO_FACTORS, rng, counting=False), CALIBRATED
+            whole, source = self._paths(model, horizon, DRIVERS)
+            if whole is not None:
+                errors = as_deviations(drawn_paths(whole, usual_changes(self.panel), self.draws, rng))
+                return draw_drivers(centre, errors, NO_FACTORS, rng, counting=False), source
         if self.uncertainty is None:
             return None
         factors = self._factors() if model == DRAWN_FROM else SHIPPED
         deviations = self.uncertainty.draw(self.draws, rng)
         history = self.panel.since_first_order().n_weeks
         return draw_drivers(centre, deviations, factors.at(history), rng), factors.source
+
+    def _paths(self, model: str, horizon: int, outcomes: tuple[str, ...]) -> tuple[Floats | None, str]:
+        """Error paths that a model is drawn with, as `whole_paths` gives them, and what they are calibrated on."""
+        own = whole_paths(self.paths[self.paths["model"] == model], self.panel.firm, horizon, outcomes)
+        if own is not None:
+            return own, CALIBRATED
+        key = (horizon, *outcomes)
+        if key not in self._lent:
+            self._lent[key] = whole_paths(self.paths, self.panel.firm, horizon, outcomes)
+        return self._lent[key], BORROWED
+
+    @cached_property
+    def _lent(self) -> dict[tuple[object, ...], Floats | None]:
+        """Paths of all models together, once for each horizon and kind."""
+        return {}
 
     def _factors(self) -> BandFactors:
         own = self.factors[self.factors["model"] == DRAWN_FROM].set_index("driver")

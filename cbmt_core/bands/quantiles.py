@@ -14,7 +14,7 @@ from cbmt_core.bridge.contributions import contributions
 from cbmt_core.compose import DrawnForecast
 from cbmt_core.timeline import SEASON
 
-__all__ = ["LEVELS", "QUARTER", "Baseline", "bands", "bridge_draws", "period_draws"]
+__all__ = ["LEVELS", "QUARTER", "Baseline", "bands", "bridge_draws", "period_draws", "whole_period"]
 
 
 LEVELS = (50, 80, 95)
@@ -28,6 +28,11 @@ class Baseline(NamedTuple):
     repeat_orders: float
     repeat_sales: float
     initial_sales: float
+
+
+def whole_period(weeks: int) -> str:
+    """Name of the period that a forecast of so many weeks is as a whole."""
+    return "year" if weeks == SEASON else "horizon"
 
 
 def period_draws(drawn: DrawnForecast, customers: float, first: int, last: int) -> dict[str, Floats]:
@@ -104,7 +109,7 @@ def _periods(H: int, every_period: bool) -> Iterator[tuple[str, int, int]]:
     if every_period:
         yield from (("to_date", 0, t + 1) for t in range(H))
         yield from (("quarter", t, min(t + QUARTER, H)) for t in range(0, H, QUARTER))
-    yield ("year" if H == SEASON else "horizon", 0, H)
+    yield (whole_period(H), 0, H)
 
 
 def _months(weeks: npt.NDArray[np.datetime64]) -> Iterator[tuple[np.datetime64, Floats]]:

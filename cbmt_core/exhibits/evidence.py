@@ -34,6 +34,8 @@ class Evidence:
     bridges: BridgeErrors
     results: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """Tables of the diagnostics that have been made."""
+    ranges: pd.DataFrame = field(default_factory=pd.DataFrame)
+    """Bands of the study's forecasts beside what happened, as `judged_bands` gives them."""
 
     def result(self, name: str) -> pd.DataFrame:
         """A table of the diagnostics; empty if it has not been made."""
@@ -68,9 +70,10 @@ def gather(
     accuracy: pd.DataFrame,
     bridge: pd.DataFrame,
     results: Mapping[str, pd.DataFrame] | None = None,
+    ranges: pd.DataFrame | None = None,
 ) -> Evidence:
-    """Evidence from the tables `accuracy` and `bridge`, which may hold other origins and windows too, and from
-    those of the diagnostics."""
+    """Evidence from the tables `accuracy` and `bridge`, which may hold other origins and windows too, from
+    those of the diagnostics, and from judged bands."""
     firms = whole_firms(con, relations)
     errors = accuracy[pd.to_datetime(accuracy["origin"]) == pd.Timestamp(design.origin)]
     errors = errors[errors["firm"].isin(firms["firm"])]
@@ -91,4 +94,5 @@ def gather(
         summary=compare(errors, firms, models=shown, reference=reference, resamples=0),
         bridges=bridge_errors(bridge[same[0] & same[1]], firms, models=shown),
         results=results or {},
+        ranges=pd.DataFrame() if ranges is None else ranges,
     )

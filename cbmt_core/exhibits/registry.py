@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from cbmt_core.exhibits import accuracy, bridge, comovement, deployment, difficulty, static, summary
+from cbmt_core.exhibits import accuracy, bridge, comovement, deployment, difficulty, ranges, static, summary
 from cbmt_core.exhibits.evidence import Evidence
 from cbmt_core.exhibits.exhibit import Exhibit
 
@@ -12,7 +12,7 @@ __all__ = ["EXHIBITS", "exhibits"]
 
 EXHIBITS: dict[str, Exhibit] = {
     exhibit.table.name: exhibit
-    for module in (summary, static, accuracy, bridge, comovement, difficulty, deployment)
+    for module in (summary, static, accuracy, bridge, comovement, difficulty, deployment, ranges)
     for exhibit in module.EXHIBITS
 }
 

@@ -100,8 +100,8 @@ def held_weeks(con: duckdb.DuckDBPyConnection, firm: str, model: str | None) -> 
     """Of weeks that earlier forecasts and backtests of a model were about: how many lay within their range, of all."""
     ((inside, seen),) = con.execute(
         "SELECT count(*) FILTER (CAST(w.sales AS DOUBLE) BETWEEN b.low AND b.high), count(*) FROM forecast_band AS b "
-        "JOIN firm_week AS w USING (firm, week) WHERE firm = ? AND b.model = ? AND b.outcome = 'sales' "
-        "AND b.period = 'week' AND b.level = ?",
+        "JOIN firm_week AS w USING (firm, week) WHERE firm = ? AND b.model = ? AND b.purpose <> 'study' "
+        "AND b.outcome = 'sales' AND b.period = 'week' AND b.level = ?",
         [firm, model, LEVEL],
     ).fetchall()
     return int(inside), int(seen)

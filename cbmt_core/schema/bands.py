@@ -45,7 +45,8 @@ BAND_TABLES = (
     ),
     Table(
         "error_path",
-        "Errors of backtests over a whole year, in logs: what bands of models without a distribution are drawn from.",
+        "Errors of backtests over the whole forecast, in logs: what bands of models without a distribution are drawn "
+        "from. Of a study also what models without backtests borrow.",
         ("model", "origin", "purpose", "firm", "backtest", "horizon"),
         (
             MODEL,
@@ -59,14 +60,14 @@ BAND_TABLES = (
                     name,
                     "DOUBLE",
                     f"log of actual over forecast {meaning}, in units of the firm's usual change from week to week; "
-                    f"NULL if the model forecasts {other}",
+                    f"NULL {other}",
                     nullable=True,
                 )
                 for name, meaning, other in (
-                    ("acquisition", "new customers", "sales alone"),
-                    ("repeat", "repeat orders of customers already there", "sales alone"),
-                    ("order_value", "order value of customers already there", "sales alone"),
-                    ("sales", "sales", "the drivers"),
+                    ("acquisition", "new customers", "if the model forecasts sales alone"),
+                    ("repeat", "repeat orders of customers already there", "likewise"),
+                    ("order_value", "order value of customers already there", "likewise"),
+                    ("sales", "sales", "if the model forecasts the drivers, unless for a study"),
                 )
             ),
         ),
@@ -95,7 +96,12 @@ BAND_TABLES = (
             Column("high", "DOUBLE", "upper end"),
             Column("median", "DOUBLE", "half of the draws lie below"),
             Column("mean", "DOUBLE", "mean of the draws"),
-            Column("source", "VARCHAR", "calibrated, shrunk or borrowed, as in band_factor"),
+            Column(
+                "source",
+                "VARCHAR",
+                "calibrated or shrunk, as in band_factor; borrowed: by shipped factors, or, of a model without "
+                "backtests, by the errors of the models in error_path",
+            ),
         ),
     ),
     Table(
@@ -135,15 +141,19 @@ BAND_TABLES = (
     ),
     Table(
         "band_coverage",
-        "How often the bands of backtests and of earlier live forecasts held what happened.",
+        "How often the bands of backtests, of earlier live forecasts and of the study held what happened.",
         ("origin", "purpose", "model", "of_purpose", "outcome", "ahead", "group_by", "group", "level"),
         (
-            Column("origin", "DATE", "last week that was observed"),
+            Column("origin", "DATE", "last week that was observed; of the study, its origin"),
             PURPOSE,
             MODEL,
-            Column("of_purpose", "VARCHAR", "backtest or live: the forecasts that are judged"),
+            Column("of_purpose", "VARCHAR", "backtest, live or study: the forecasts that are judged"),
             Column("outcome", "VARCHAR", "as in forecast_band"),
-            Column("ahead", "VARCHAR", "weeks ahead: 1-4, 5-13, 14-26, 27-52, or year for yearly numbers"),
+            Column(
+                "ahead",
+                "VARCHAR",
+                "weeks ahead: 1-4, 5-13, 14-26, 27-52; year or, of the study, horizon for the whole",
+            ),
             Column("group_by", "VARCHAR", "all, size (of yearly sales) or volatility (of weekly sales)"),
             Column("group", "VARCHAR", "all, or low, middle, high: the terciles of firms"),
             _LEVEL,
@@ -179,10 +189,10 @@ BAND_TABLES = (
         "Where outcomes fell among the quantiles of their forecasts: even shares mean calibrated bands.",
         ("origin", "purpose", "model", "of_purpose", "outcome", "ahead", "bin"),
         (
-            Column("origin", "DATE", "last week that was observed"),
+            Column("origin", "DATE", "last week that was observed; of the study, its origin"),
             PURPOSE,
             MODEL,
-            Column("of_purpose", "VARCHAR", "backtest or live"),
+            Column("of_purpose", "VARCHAR", "backtest, live or study"),
             Column("outcome", "VARCHAR", "as in forecast_band"),
             Column("ahead", "VARCHAR", "as in band_coverage"),
             Column(

@@ -1,5 +1,9 @@
 """Coverage of the bands of backtests and earlier live forecasts, up to the last complete week."""
 
+from datetime import date
+
+import pandas as pd
+
 from cbmt_core.evaluation import Relations
 from cbmt_core.schema import TABLES
 from cbmt_pipeline.plan import Step
@@ -7,7 +11,7 @@ from cbmt_pipeline.work import Made, Work
 
 
 def make(work: Work) -> Made:
-    from cbmt_core.bands import band_coverage, band_pit, judged_bands
+    from cbmt_core.bands import judged_bands
 
     lake, week = work.project.lake, work.at.week
     relations = Relations(
@@ -15,9 +19,15 @@ def make(work: Work) -> Made:
            for name in ("firm_week", "cohort_week")},
         forecast_band=lake.relation(TABLES["forecast_band"]),
     )  # fmt: skip
-    keys = {"origin": week, "purpose": work.at.purpose}
-    rows = judged_bands(work.con, relations, week)
-    coverage = band_coverage(work.con, relations, week, rows).assign(**keys)
+    return coverage_tables(work, relations, week, judged_bands(work.con, relations, week))
+
+
+def coverage_tables(work: Work, relations: Relations, last: date, rows: pd.DataFrame) -> Made:
+    """`band_coverage` and `band_pit` of judged bands; `last` is the last week that was observed."""
+    from cbmt_core.bands import band_coverage, band_pit
+
+    keys = {"origin": work.at.week, "purpose": work.at.purpose}
+    coverage = band_coverage(work.con, relations, last, rows).assign(**keys)
     held = coverage[
         (coverage["level"] == 80) & (coverage["outcome"] == "sales") & (coverage["group_by"] == "all")
     ]

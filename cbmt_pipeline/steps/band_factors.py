@@ -22,25 +22,31 @@ def make(work: Work) -> Made:
     keys = {"origin": week, "purpose": work.at.purpose}
     factors, paths = [], []
     models = work.project.live_models()
+    # At the study's origin models without backtests borrow the error paths of those that have them.
+    lends = work.at.purpose == "study"
     for k, model in enumerate(models):
         work.tell(model, k / len(models))
         errors = realised_errors(work.con, relations, week, model)
+        alone = sales_errors(work.con, relations, week, model) if errors.empty or lends else None
+        if errors.empty and alone is not None and len(alone):
+            found_paths = error_paths(work.con, relations, alone, work.at.horizon, SALES)
+            paths.append(found_paths.assign(model=model, **keys))
         if errors.empty:
-            errors = sales_errors(work.con, relations, week, model)
-            if len(errors):
-                found_paths = error_paths(work.con, relations, errors, work.at.horizon, SALES)
-                paths.append(found_paths.assign(model=model, **keys))
-        elif errors[f"{DRIVERS[0]}_lasting"].notna().any():
+            continue
+        knows_its_errors = errors[f"{DRIVERS[0]}_lasting"].notna().any()
+        if knows_its_errors:
             for firm, found in learn_factors(errors).items():
                 for d, driver in enumerate(DRIVERS):
                     factors.append(
                         {"firm": firm, "model": model, **keys, "driver": driver, "lasting": found.lasting[d],
                          "weekly": found.weekly[d], "own": found.own, "source": found.source, "firms": found.firms}
                     )  # fmt: skip
-        else:
-            paths.append(
-                error_paths(work.con, relations, errors, work.at.horizon).assign(model=model, **keys)
-            )
+        if alone is not None:
+            errors = errors.merge(alone, on=["firm", "origin", "horizon"], how="left")
+        if lends or not knows_its_errors:
+            outcomes = (*DRIVERS, *SALES) if lends else DRIVERS
+            found_paths = error_paths(work.con, relations, errors, work.at.horizon, outcomes)
+            paths.append(found_paths.assign(model=model, **keys))
     made = {
         "band_factor": pd.DataFrame(factors, columns=TABLES["band_factor"].column_names),
         "error_path": pd.concat(paths, ignore_index=True)
@@ -64,5 +70,5 @@ STEP = Step(
     needs=("firm_week", "cohort_week", "backtest_forecasts"),
     code=("cbmt_core.bands.factors", "cbmt_core.bands.errors", "cbmt_core.bands.error_paths"),
     by_firm=False,
-    purposes=("live", "backtest"),
+    purposes=("live", "backtest", "study"),
 )

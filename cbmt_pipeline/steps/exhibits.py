@@ -1,4 +1,4 @@
-"""The paper's tables, and the data of its figures."""
+"""The paper's tables, the data of its figures, and scores of ranges."""
 
 from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.exhibits import EXHIBITS, gather
@@ -9,6 +9,8 @@ from cbmt_pipeline.work import Made, Work
 
 
 def make(work: Work) -> Made:
+    from cbmt_core.bands import judged_bands
+
     lake, week = work.project.lake, work.at.week
     results = {
         name: work.frame(name)
@@ -16,13 +18,15 @@ def make(work: Work) -> Made:
         if not table.partitioned and any(lake.folder(name, week).glob("*.parquet"))
     }
     bridges = work.frame("bridge")
+    relations = study_relations(work)
     evidence = gather(
         work.con,
-        study_relations(work),
+        relations,
         work.study,
         work.frame("accuracy"),
         bridges[bridges["purpose"] == "study"],
         results,
+        judged_bands(work.con, relations, work.at.target.last, ("study",), work.at.horizon),
     )
     return Made(dict(make_exhibits(evidence)))
 
@@ -34,8 +38,16 @@ STEP = Step(
     description="The paper's tables, and the data of its figures, as relations exhibit.*.",
     group="publish",
     writes=tuple(exhibit.table for exhibit in EXHIBITS.values()),
-    needs=("accuracy", "bridge", "comovement", "difficulty", "routing", "external_calibration"),
-    code=("cbmt_core.exhibits",),
+    needs=(
+        "accuracy",
+        "bridge",
+        "comovement",
+        "difficulty",
+        "routing",
+        "external_calibration",
+        "study_bands",
+    ),
+    code=("cbmt_core.exhibits", "cbmt_core.bands.judged", "cbmt_core.bands.scores"),
     by_firm=False,
     purposes=("study",),
     sees_target=True,

@@ -1,14 +1,17 @@
-"""Ranges of every live forecast and backtest: calibrated draws, and bands as their quantiles."""
+"""Ranges of every live forecast and backtest: calibrated draws, and bands as their quantiles.
 
-from datetime import date
+Those of the study are made by the same code, in `study_bands`, so that no live range waits for the study's models.
+"""
 
 import pandas as pd
 from threadpoolctl import threadpool_limits
 
 from cbmt_core import duck
+from cbmt_core.bridge import BridgeWindows
+from cbmt_core.models import MODELS
 from cbmt_core.names import Unit
 from cbmt_core.schema import TABLES
-from cbmt_core.timeline import SEASON, WEEK, Origin
+from cbmt_core.timeline import Origin
 from cbmt_pipeline.forecast_steps import model_options
 from cbmt_pipeline.plan import Step
 from cbmt_pipeline.project import Project
@@ -25,7 +28,8 @@ def make(work: Work) -> Made:
         relation = work.project.lake.relation(TABLES[table], at.week, unit)
         return work.con.execute(f"FROM {relation} WHERE purpose = '{at.purpose}' AND {where}").df()
 
-    sums = _last_year(work, at.week)
+    sums = _baseline(work)
+    models = list(MODELS) if at.purpose == "study" else work.project.live_models()
     firm = FirmBands(
         panel=work.panel(),
         baseline=Baseline(*sums) if sums else None,
@@ -39,8 +43,13 @@ def make(work: Work) -> Made:
     )
     chosen = rows("forecast_choice", None, own)["model"].tolist() if at.purpose == "live" else []
     with threadpool_limits(1):
-        made = band_tables(firm, work.project.live_models(), at, keep_draws=chosen, tell=work.tell)
+        made = band_tables(firm, models, at, keep_draws=chosen, tell=work.tell)
     ranges = made["forecast_band"]
+    if at.purpose == "study":
+        # Draws of every model would be twenty times the bytes; the seed gives the same ones again.
+        return Made(
+            {"forecast_band": ranges}, metadata={"models": ranges["model"].nunique(), "bands": len(ranges)}
+        )
     year = ranges[(ranges["period"] == "year") & (ranges["outcome"] == "sales") & (ranges["level"] == 80)]
     known = {
         f"{row.model}_{end}": float(getattr(row, end)) for row in year.itertuples() for end in ("low", "high")
@@ -48,15 +57,15 @@ def make(work: Work) -> Made:
     return Made(made, metadata={"bands": len(ranges), **known})
 
 
-def _last_year(work: Work, origin: date) -> tuple[float, float, float] | None:
-    """Repeat orders, repeat sales and initial sales of the 52 weeks up to the origin, where there are so many."""
-    first = origin - (SEASON - 1) * WEEK
-    if first < work.project.timeline().panel.first:
+def _baseline(work: Work) -> tuple[float, float, float] | None:
+    """Repeat orders, repeat sales and initial sales of the bridge's baseline, where all of it was observed."""
+    window = BridgeWindows.ahead(work.at.week, work.at.horizon).baseline
+    if window.first < work.project.timeline().panel.first:
         return None
     weeks = work.project.lake.relation(TABLES["cohort_week"], unit=work.firm)
     ((orders, repeat, initial),) = work.con.execute(
         f"SELECT sum(repeat_orders), sum(repeat_sales), sum(initial_sales) FROM {weeks} WHERE week BETWEEN ? AND ?",
-        [first, origin],
+        [window.first, window.last],
     ).fetchall()
     return float(orders or 0), float(repeat or 0), float(initial or 0)
 
@@ -73,7 +82,7 @@ def _serves(project: Project, origin: Origin) -> list[Origin]:
 
 STEP = Step(
     name="forecast_bands",
-    version="3",
+    version="4",
     make=make,
     description="Ranges of sales, drivers and the bridge: quantiles of joint draws, calibrated on backtests.",
     group="live",

@@ -18,7 +18,7 @@ from cbmt_core.bands import (
     generator,
     read_draws,
 )
-from cbmt_core.bands.error_paths import path_deviations, usual_changes
+from cbmt_core.bands.error_paths import as_deviations, drawn_paths, usual_changes, whole_paths
 from cbmt_core.compose import compose, compose_draws
 from cbmt_core.fits import fit_model
 from cbmt_core.forecasting import forecast_fit, forecast_tables
@@ -145,11 +145,12 @@ def test_error_paths_are_those_of_other_firms_rescaled(panel):
         dict(rows[0], firm=panel.firm, horizon=t, **dict.fromkeys(DRIVERS, 1e9)) for t in range(1, H + 1)
     ]
     usual = usual_changes(panel)
-    drawn = path_deviations(pd.DataFrame(rows), usual, panel.firm, 100, H, rng)
+    whole = whole_paths(pd.DataFrame(rows), panel.firm, H)
+    drawn = as_deviations(drawn_paths(whole, usual, 100, rng))
     assert drawn.lasting.max() < 1e6  # its own errors are left out
     firm = drawn.lasting[:, 0, 0] / usual[0] - 1
     np.testing.assert_allclose(
         drawn.lasting, (firm[:, None] + np.arange(1, H + 1))[:, None] * usual[:, None], rtol=1e-9
     )
     few = pd.DataFrame(rows[: 5 * H])
-    assert path_deviations(few, usual, panel.firm, 100, H, rng) is None
+    assert whole_paths(few, panel.firm, H) is None

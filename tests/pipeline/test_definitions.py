@@ -38,6 +38,8 @@ def test_the_graph_is_the_one_written_here() -> None:
         "forecast_choice": ["backtest_forecasts", "benchmark_forecasts", "live_forecasts", "plus_forecasts"],
         "forecast_bands": ["backtest_forecasts", "band_factors", "forecast_choice", "live_forecasts"],
         "band_coverage": ["forecast_bands"],
+        "study_bands": ["band_factors", "benchmark_forecasts", "neural_forecasts", "plus_forecasts"],
+        "study_band_coverage": ["study_bands"],
         "bridge": ["benchmark_forecasts", "live_forecasts", "neural_forecasts", "plus_forecasts"],
         "firm_measures": ["firm"],
         "comovement": ["accuracy", "firm_measures"],
@@ -45,9 +47,9 @@ def test_the_graph_is_the_one_written_here() -> None:
         "difficulty": ["accuracy", "firm_measures"],
         "external_calibration": ["accuracy"],
         "routing": ["accuracy", "firm_measures"],
-        "exhibits": ["bridge", "comovement", "difficulty", "external_calibration", "routing"],
+        "exhibits": ["bridge", "comovement", "difficulty", "external_calibration", "routing", "study_bands"],
         "scenarios": ["forecast_bands"],
-        "warehouse": ["band_coverage", "customer_value", "exhibits", "scenarios"],
+        "warehouse": ["band_coverage", "customer_value", "exhibits", "scenarios", "study_band_coverage"],
         "report": ["warehouse"],
     }
 
@@ -110,6 +112,7 @@ def test_the_other_assets_are_made_across_firms() -> None:
         "forecast_choice",
         "band_factors",
         "band_coverage",
+        "study_band_coverage",
         "accuracy",
         "bridge",
         "comovement",
