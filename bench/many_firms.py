@@ -2,10 +2,12 @@
 
     python bench/many_firms.py data/many                    1,000 firms, then 5,000; goes on where it was stopped
     python bench/many_firms.py data/many --firms 100 500    other sizes
+    python bench/many_firms.py data/many --some 200         tables and forecasts of 200 of the firms only
 
 A firm has 40 weeks of three orders, and is forecast by `seasonal_naive`. Each stage runs in a process of its own with
 one worker; `start` is a process that does nothing, which every stage pays too. Growth is the ratio of two sizes,
-without that start: equal to the ratio of firms where a stage is linear.
+without that start: equal to the ratio of firms where a stage is linear. With `--some` the steps by firm (and what is
+published) are of as many firms in each size: their growth is 1 where what a firm costs does not depend on the others.
 """
 
 from __future__ import annotations
@@ -62,7 +64,7 @@ def prepare(folder: Path, firms: int) -> None:
     atomic.write_text(folder / "cbmt.toml", CONFIG)
 
 
-def do(folder: Path, stage: str) -> None:
+def do(folder: Path, stage: str, some: int | None) -> None:
     """Carry out one stage; in a process of its own."""
     from cbmt_pipeline.cli_run import Job, read_new_files
     from cbmt_pipeline.cli_status import status
@@ -77,7 +79,8 @@ def do(folder: Path, stage: str) -> None:
     if stage in (*STEPS, "idle"):
         wanted = STEPS if stage == "idle" else (stage,)
         without = tuple(step.name for step in plan if step.name not in wanted)
-        with Job(project, plan, None, workers=1, without=without) as job:
+        units = list(project.intake.units())[:some] if some else None
+        with Job(project, plan, units, workers=1, without=without) as job:
             job.bring_up_to_date(["live"])
         assert not job.failures, job.failures
         assert bool(job.runs) == (stage != "idle"), f"{stage}: {job.runs} steps were made"
@@ -110,7 +113,7 @@ def _tick(project, instance, stage, defs):  # type: ignore[no-untyped-def]
         dg.evaluate_automation_conditions(defs=defs, instance=instance)
 
 
-def measure(folder: Path, firms: int) -> dict[str, float]:
+def measure(folder: Path, firms: int, some: int | None) -> dict[str, float]:
     """Processor seconds of every stage; kept in the project's folder."""
     kept = folder / "many_firms.json"
     found: dict[str, float] = json.loads(kept.read_text()) if kept.exists() else {}
@@ -120,7 +123,7 @@ def measure(folder: Path, firms: int) -> dict[str, float]:
             continue
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         done = subprocess.run(
-            [sys.executable, __file__, str(folder), "--stage", stage],
+            [sys.executable, __file__, str(folder), "--stage", stage, *(["--some", str(some)] if some else [])],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -140,12 +143,14 @@ def main() -> None:
     )
     parser.add_argument("folder", type=Path, help="where the projects are kept")
     parser.add_argument("--firms", type=int, nargs="+", default=[1000, 5000])
+    parser.add_argument("--some", type=int, help="how many firms have tables and forecasts; default: all")
     parser.add_argument("--stage", help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.stage:
-        do(asked.folder, asked.stage)
+        do(asked.folder, asked.stage, asked.some)
         return
-    seconds = {firms: measure(asked.folder / f"firms{firms}", firms) for firms in asked.firms}
+    name = f"some{asked.some}of" if asked.some else "firms"
+    seconds = {firms: measure(asked.folder / f"{name}{firms}", firms, asked.some) for firms in asked.firms}
     few, many = min(seconds), max(seconds)
     rows = []
     for stage in STAGES[1:]:
