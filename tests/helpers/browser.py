@@ -19,6 +19,8 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 MISSING = CHROMIUM is None and not os.environ.get("CI")
 """Tests that need a browser are skipped without one; in CI there must be one."""
+START = 400
+"""Tries, of a second or two, until the UI answers: a busy machine takes minutes."""
 
 
 @contextmanager
@@ -33,12 +35,14 @@ def cbmt_ui(root: Path) -> Iterator[str]:
         )
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(120):
+        for _ in range(START):
             try:
                 urllib.request.urlopen(f"{address}/server_info", timeout=2)
                 break
             except OSError:
                 time.sleep(1)
+        else:
+            raise AssertionError(f"no UI after {START} tries: {(root / 'ui.log').read_text()[-2000:]}")
         yield address
     finally:
         os.killpg(server.pid, signal.SIGTERM)

@@ -92,7 +92,9 @@ def test_a_run_in_kubernetes_is_a_pod_with_the_project_its_secrets_and_its_share
         }
     )
     launcher = values["runLauncher"].get("config", {}).get("k8sRunLauncher", {})
-    context = K8sContainerContext(resources=launcher.get("resources", {}), namespace="cbmt").merge(of_location)
+    context = K8sContainerContext(resources=launcher.get("resources", {}), namespace="cbmt").merge(
+        of_location
+    )
     job = construct_dagster_k8s_job(
         DagsterK8sJobConfig(image, "/opt/dagster/dagster_home", instance_config_map="dagster-instance"),
         ["dagster", "api", "execute_run"],
