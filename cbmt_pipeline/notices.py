@@ -8,6 +8,7 @@ import urllib.request
 from dataclasses import dataclass
 
 import dagster as dg
+from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from cbmt_core.names import Unit
 from cbmt_core.operation import NoticeConfig
@@ -81,14 +82,42 @@ def notice_of(
             firms[firm] = str(why.value)
         reasons.append(failure.description if failure and failure.description else _innermost(event))
     if not failed:
-        ended = instance.all_logs(run.run_id, of_type=dg.DagsterEventType.RUN_FAILURE)
-        reasons = [entry.dagster_event.message or "" for entry in ended if entry.dagster_event]
-    own = run.tags.get(f"dagster/partition/{FIRM_PARTITIONS}") or run.tags.get("dagster/partition")
+        reasons = _why_it_ended(instance, run)
+    own = _only_partition(run)
     if own and not firms:
         firms[Unit.from_key(own).name] = "\n".join(filter(None, reasons))
     reason = "\n".join(filter(None, reasons)) or "its process ended without a word"
     steps = tuple(name for name in failed if name)
-    return Notice(run.run_id, project, steps, firms, reason, _advice([by_name.get(n) for n in steps], firms))
+    advice = _advice([by_name.get(n) for n in steps], firms)
+    if run.tags.get(WILL_RETRY_TAG) == "true":
+        advice = "nothing yet: the daemon starts it again. If that fails too, there is another notice."
+    return Notice(run.run_id, project, steps, firms, reason, advice)
+
+
+def _only_partition(run: dg.DagsterRun) -> str | None:
+    """The partition key of a run of one firm."""
+    first, last = (run.tags.get(f"dagster/asset_partition_range_{end}") for end in ("start", "end"))
+    of_range = first if first == last else None
+    return (
+        run.tags.get(f"dagster/partition/{FIRM_PARTITIONS}") or run.tags.get("dagster/partition") or of_range
+    )
+
+
+def _why_it_ended(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[str]:
+    """Why a run failed of which no step did: what the daemon noted of it, and its last word."""
+    reasons = []
+    for entry in instance.all_logs(
+        run.run_id, of_type={dg.DagsterEventType.ENGINE_EVENT, dg.DagsterEventType.RUN_FAILURE}
+    ):
+        event = entry.dagster_event
+        if event is None:
+            continue
+        if event.is_engine_event:
+            error = event.engine_event_data.error
+            reasons += [error.message.strip().splitlines()[0]] if error and error.message.strip() else []
+        else:
+            reasons.append(event.message or "")
+    return list(dict.fromkeys(reasons))
 
 
 def _innermost(event: dg.DagsterEvent) -> str:

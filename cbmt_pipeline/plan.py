@@ -51,6 +51,7 @@ class Step:
         enough: whether an item made with `have` can be used where `want` is asked for.
         only_for: models that alone need its outputs; a run of other models leaves it out.
         stale: whether it must be carried out, where this does not follow from its manifest.
+        stands: whether what it left outside the lake is still there and valid; a restored backup lacks it.
         origins: where it is carried out, unless that follows from `purposes`.
         serves: which of its origins a step at another origin reads; by default the same one.
         assets: its Dagster assets and what each needs, where it has several.
@@ -79,6 +80,7 @@ class Step:
     enough: Callable[[str, str], bool] = str.__eq__
     only_for: tuple[str, ...] = ()
     stale: Callable[[Project], bool] | None = None
+    stands: Callable[[Project], bool] | None = None
     origins: Callable[[Project], list[Origin]] | None = None
     serves: Callable[[Project, Origin], list[Origin]] | None = None
     assets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -301,6 +303,8 @@ class State:
         """The manifest, if this version made it from the present inputs; otherwise None."""
         made = self.manifest(step, origin, unit)
         if made is None or made.rejected or made.version != step.version:
+            return None
+        if step.stands and not step.stands(self.project):
             return None
         return made if made.inputs == self.inputs(step, origin, unit) else None
 

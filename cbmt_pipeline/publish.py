@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import fields
 from functools import partial
+from pathlib import Path
 from typing import TypeVar
 
 import duckdb
@@ -22,13 +24,15 @@ from cbmt_pipeline.plan import Plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.snapshot import Snapshot
 
-__all__ = ["READABLE_SINCE", "create", "create_views", "publish", "retrying"]
+__all__ = ["READABLE_SINCE", "create", "create_views", "publish", "published_here", "retrying"]
 
 READABLE_SINCE = "v1.2.0"
 """The oldest DuckDB that can open the published file: analysts' tools are seldom as new as the pipeline."""
 COPIED = "this table is not in the file - for a copy of the file use cbmt export"
 """An empty folder of the lake, in the path of the views that read from it. DuckDB has no other way to say it: where
 the lake is not there, its error is the path."""
+READS = re.compile(rf"'((?:[^']|'')*)/{re.escape(COPIED)}")
+"""The lake that a view reads from."""
 
 T = TypeVar("T")
 
@@ -58,6 +62,20 @@ def publish(project: Project, plan: Plan) -> dict[str, int]:
         create_views(con)
         con.execute("USE memory; DETACH w")
     return rows
+
+
+def published_here(project: Project) -> bool:
+    """Whether the published file is there and its views read this lake, not that of a project it was copied from."""
+    if not project.warehouse.exists():
+        return False
+    try:
+        with duckdb.connect(str(project.warehouse), read_only=True) as con:
+            views = con.execute("SELECT sql FROM duckdb_views() WHERE NOT internal").fetchall()
+    except duckdb.Error:
+        return True  # Somebody has it open for writing. The next publish says so where it cannot be replaced.
+    places = {place.replace("''", "'") for (sql,) in views for place in READS.findall(sql)}
+    lakes = {Path(re.sub(r"\[([*?[])\]", r"\1", place)) for place in places}  # As a glob escapes them.
+    return all(lake.resolve() == project.lake.root.resolve() for lake in lakes)
 
 
 def create(con: duckdb.DuckDBPyConnection, table: Table, *, keyed: bool = True) -> None:

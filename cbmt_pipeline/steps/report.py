@@ -37,6 +37,7 @@ STEP = Step(
     group="publish",
     needs=("warehouse",),
     code=("cbmt_core.report",),
+    stands=lambda project: project.report.exists(),
     by_firm=False,
     kinds=frozenset({"html"}),
 )

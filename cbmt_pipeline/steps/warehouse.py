@@ -7,7 +7,7 @@ from cbmt_core.timeline import Origin
 from cbmt_pipeline.manifest import digest_of
 from cbmt_pipeline.plan import ALL, Step
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.publish import publish
+from cbmt_pipeline.publish import publish, published_here
 from cbmt_pipeline.work import Made, Work
 
 
@@ -44,4 +44,5 @@ STEP = Step(
     kinds=frozenset({"duckdb"}),
     code=("cbmt_core.schema",),
     settings=_settings,
+    stands=published_here,
 )

@@ -87,11 +87,14 @@ def test_a_run_in_kubernetes_is_a_pod_with_the_project_its_secrets_and_its_share
                 "env_secrets": [secret["name"] for secret in location["envSecrets"]],
                 "volumes": location["volumes"],
                 "volume_mounts": location["volumeMounts"],
+                "resources": location["resources"],
             }
         }
     )
-    launcher = values["runLauncher"]["config"]["k8sRunLauncher"]
-    context = K8sContainerContext(resources=launcher["resources"], namespace="cbmt").merge(of_location)
+    launcher = values["runLauncher"].get("config", {}).get("k8sRunLauncher", {})
+    context = K8sContainerContext(resources=launcher.get("resources", {}), namespace="cbmt").merge(
+        of_location
+    )
     job = construct_dagster_k8s_job(
         DagsterK8sJobConfig(image, "/opt/dagster/dagster_home", instance_config_map="dagster-instance"),
         ["dagster", "api", "execute_run"],
@@ -108,7 +111,7 @@ def test_a_run_in_kubernetes_is_a_pod_with_the_project_its_secrets_and_its_share
     assert "cbmt" in {
         source["secret_ref"]["name"] for source in container["env_from"] if source["secret_ref"]
     }
-    assert container["resources"]["requests"] == {"cpu": "1", "memory": "2Gi"}
+    assert container["resources"] == {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "4Gi"}}
     mounts = {mount["name"]: mount["mount_path"] for mount in container["volume_mounts"]}
     claims = {
         volume["name"]: volume["persistent_volume_claim"]["claim_name"]

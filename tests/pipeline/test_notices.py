@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -10,9 +11,12 @@ from pathlib import Path
 
 import dagster as dg
 import pytest
+from dagster._core.events import EngineEventData
+from dagster._utils.error import serializable_error_info_from_exc_info
 from helpers.materialised import ASSETS
 from helpers.small_project import FIRMS, new_project, orders_csv
 
+from cbmt_core.names import Unit
 from cbmt_core.operation import NoticeConfig
 from cbmt_pipeline.notices import Notice, failure_notice_sensor, notice_of, send
 from cbmt_pipeline.project import Project
@@ -99,6 +103,28 @@ def test_a_run_whose_process_vanished_is_told_too() -> None:
         notice = notice_of(instance, run, "shop")
     assert "process 17" in notice.text
     assert "goes on where it was" in notice.advice
+
+
+def test_a_run_that_could_not_be_started_names_its_firm_its_cause_and_the_retry() -> None:
+    """As the daemon leaves it when the code server does not answer in time."""
+    key = FIRMS[1]
+    tags = {f"dagster/asset_partition_range_{end}": key for end in ("start", "end")}
+    with dg.DagsterInstance.ephemeral() as instance:
+        run = instance.create_run_for_job(
+            dg.JobDefinition(name="empty", graph_def=dg.GraphDefinition(name="empty")),
+            tags=tags | {"dagster/will_retry": "true"},
+        )
+        try:
+            raise TimeoutError("Deadline Exceeded")
+        except TimeoutError:
+            error = serializable_error_info_from_exc_info(sys.exc_info())
+        instance.report_engine_event("Unexpected error", run, engine_event_data=EngineEventData(error=error))
+        instance.report_run_failed(run)
+        notice = notice_of(instance, run, "shop")
+    assert list(notice.firms) == [Unit.from_key(key).name]
+    assert "Deadline Exceeded" in notice.text
+    assert "starts it again" in notice.advice
+    assert "Re-execute" not in notice.text
 
 
 def test_many_firms_are_counted_and_the_first_named() -> None:

@@ -1,5 +1,6 @@
 """The published file: whole, described, and replaced under the eyes of its readers."""
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from cbmt_core.firm_tables import DATA_TABLES
 from cbmt_core.schema import FILE_TABLES, VIEWS
 from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.plan import State, Task, the_plan
+from cbmt_pipeline.project import Project
 from cbmt_pipeline.publish import publish
 from cbmt_pipeline.work import carry_out
 
@@ -195,6 +197,27 @@ def test_new_rows_that_name_no_firm_make_the_warehouse_stale(tmp_path):
     project.intake.update(project.config, project.root)
     assert State(project, plan).todo(plan["firm_data"]) == []
     assert to_publish() == [Task(plan["warehouse"], None, None)]
+
+
+def test_a_restored_or_copied_project_is_published_again(published, tmp_path):
+    def stale(project):
+        return [task.step.name for task in State(project, the_plan()).todo(the_plan()["warehouse"])]
+
+    carry_out(published, the_plan(), Task(the_plan()["warehouse"], None, None))
+    assert stale(published) == []
+    # A backup of the lake alone, and a copy whose views still read the first project's lake.
+    for name, left_out in (("restored", ["cbmt.duckdb", "spill"]), ("copied [2]'s", ["spill"])):
+        shutil.copytree(published.root, tmp_path / name, ignore=shutil.ignore_patterns(*left_out))
+        project = Project(tmp_path / name)
+        assert stale(project) == ["warehouse"], name
+        carry_out(project, the_plan(), Task(the_plan()["warehouse"], None, None))
+        assert stale(project) == []
+        with duckdb.connect(str(project.warehouse), read_only=True) as con:
+            [(sql,)] = con.execute(
+                "SELECT sql FROM duckdb_views() WHERE view_name = 'transactions'"
+            ).fetchall()
+            assert con.execute("SELECT count(*) FROM transactions").fetchall() == [(3 * 2 * WEEKS,)]
+        assert str(published.root).replace("'", "''") not in sql
 
 
 def test_of_the_study_only_the_present_one_is_published(tmp_path):
