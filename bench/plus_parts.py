@@ -47,7 +47,7 @@ from cbmt_core.models.plus.regressors import WAVES, regressors
 from cbmt_core.models.plus.series import GROUPS, WeeklySeries, half_an_order, series_of
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 from cbmt_core.simulate import Economy, sample_cohorts
-from cbmt_core.transactions import Intake
+from cbmt_core.transactions import Intake, project_timeline
 from cbmt_core.transactions.orders import make_orders
 
 SEEDS = (8101, 8103, 8104, 8105, 8106)
@@ -155,7 +155,10 @@ def real(file: Path, country: str, timezone: str, currency: str) -> list[FirmPan
     with tempfile.TemporaryDirectory() as folder, duckdb.connect() as con:
         intake = Intake(Path(folder) / "intake")
         intake.update(project, Path(folder))
-        design, sources = intake.timeline(project), {s.name: s for s in project.sources}
+        design, sources = (
+            project.study_design(project_timeline(intake, project)),
+            {s.name: s for s in project.sources},
+        )
         largest = con.execute(
             f"SELECT firm_id FROM read_parquet('{file}') GROUP BY firm_id ORDER BY count(*) DESC LIMIT {LARGEST}"
         ).fetchall()
@@ -221,7 +224,9 @@ class Firm:
 
     def fitted(self, fits: dict[str, FittedPaths]) -> model.FittedPlus:
         half = half_an_order(self.seen)
-        return model.FittedPlus(self.seen.size, self.glm, fits["drivers"], fits["sales"], half, FitRecord({}))
+        return model.FittedPlus(
+            self.seen.size, self.glm, fits["drivers"], fits["sales"], half, model.TOPLINE, 0, FitRecord({})
+        )
 
     @property
     def horizon(self) -> int:

@@ -30,7 +30,7 @@ from cbmt_core.metrics import smape
 from cbmt_core.models.cohort_glm import CohortGlm
 from cbmt_core.models.contract import FitRecord
 from cbmt_core.models.plus import PathPriors
-from cbmt_core.models.plus.model import FittedPlus
+from cbmt_core.models.plus.model import TOPLINE, FittedPlus
 from cbmt_core.models.plus.paths import fit_paths
 from cbmt_core.models.plus.series import half_an_order, series_of
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
@@ -77,7 +77,9 @@ def errors(panel: FirmPanel, learned: PathPriors | None) -> dict[str, float]:
     made = {"cohort_glm": float(smape(actual, compose(seen, glm.forecast(horizon)).S))}
     for name, prior in priors.items():
         drivers, sales = (fit_paths(series[group], prior.groups[group]) for group in ("drivers", "sales"))
-        forecast = FittedPlus(seen.size, glm, drivers, sales, half, FitRecord({})).forecast(horizon)
+        forecast = FittedPlus(seen.size, glm, drivers, sales, half, TOPLINE, 0, FitRecord({})).forecast(
+            horizon
+        )
         made[name] = float(smape(actual, compose(seen, forecast).S))
     return made
 

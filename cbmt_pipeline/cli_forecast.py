@@ -54,6 +54,8 @@ class Published:
     """Low and high end of the year's sales at 80 %, and where the range comes from."""
     notes: list[Any]
     """What the model says about its fit."""
+    weeks: int
+    """Weeks observed up to the origin."""
 
 
 @click.command()
@@ -65,6 +67,8 @@ def forecast(project: Project, firm: str) -> None:
     FIRM is its name. Reads what `cbmt run` published.
     """
     import duckdb
+
+    from cbmt_core.report.plan_words import short_history
 
     if not project.warehouse.exists():
         raise CbmtError(f"nothing was published in {project.data} yet; run `cbmt run` first")
@@ -85,6 +89,8 @@ def forecast(project: Project, firm: str) -> None:
         )
     elif found.sources:
         console.print(f"its sources cannot be told apart: {found.sources[0][5]}", markup=False)
+    if short := short_history(found.weeks):
+        console.print(short)
     for (note,) in found.notes:
         console.print(f"note: {note}", markup=False)
 
@@ -124,7 +130,10 @@ def _published(con: duckdb.DuckDBPyConnection, firm: str) -> Published:
         "AND diagnosis <> ''",
         [name, model, origin],
     ).fetchall()
-    return Published(name, currency, model, origin, why, quarters, sources, ranges, notes)
+    ((weeks,),) = con.execute(
+        "SELECT count(*) FROM firm_week WHERE firm = ? AND week <= ?", [name, origin]
+    ).fetchall()
+    return Published(name, currency, model, origin, why, quarters, sources, ranges, notes, weeks)
 
 
 def _table(found: Published) -> Table:

@@ -95,7 +95,7 @@ _ENTRIES: tuple[ModelEntry, ...] = (
     ModelEntry("single_task", "neural", "neural:NeuralForecaster", {"family": "single_task"}, version="3"),
     ModelEntry("lstm", "neural", "neural:NeuralForecaster", {"family": "lstm"}, version="3"),
     ModelEntry("direct", "direct", "neural:Direct"),
-    ModelEntry("cbmt_plus", "plus", "plus:CbmtPlus", in_paper=False),
+    ModelEntry("cbmt_plus", "plus", "plus:CbmtPlus", version="2", in_paper=False),
 )
 
 MODELS: dict[str, ModelEntry] = {entry.name: entry for entry in _ENTRIES}

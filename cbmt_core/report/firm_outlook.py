@@ -77,6 +77,8 @@ def opening(
     title = words.headline(story.last_sales, story.sales, money, when)
     year = planning.bands.year()
     span = plan_words.range_sentence(year, story.last_sales, money, planning.bands.borrowed)
+    if data.origin is not None and (short := plan_words.short_history(data.origin + 1)):
+        span = f"{span} {short}".strip()
     plan = plan_words.plan_sentence(planning.plan_row, story.weeks, money)
     bridge, before = story.forecast, story.realised
     if bridge is None:
@@ -145,7 +147,7 @@ def model_words(story: Story | None, track: Track, test: StudyTest) -> dict[str,
     if not any(sure):
         sure.append(test.certainty(story.model) or words.unknown(story.label))
     why = (
-        words.sentence(story.why)
+        words.sentence(story.why.replace(story.model, story.label))
         or "No choice of a model is on record; this is the first that has a forecast."
     )
     return {

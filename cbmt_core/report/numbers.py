@@ -102,8 +102,8 @@ class Money:
         """Without its sign, for sentences whose verb tells it."""
         return self.short(abs(number))
 
-    def price(self, number: float | None) -> str:
-        """To the cent."""
+    def price(self, number: float | None, digits: int = 2) -> str:
+        """To the cent unless stated."""
         if number is None or not _known(number):
             return UNKNOWN
-        return _sign(f"{self.prefix}{abs(number):,.2f}", number, False)
+        return _sign(f"{self.prefix}{abs(number):,.{digits}f}", number, False)

@@ -16,7 +16,9 @@ from cbmt_core.report.svg import Canvas, Series, ticks
 __all__ = ["Dot", "Line", "Mark", "dots", "lines", "log_ticks", "scatter"]
 
 NAMED = 12
-"""Points up to which each carries its name."""
+"""Points up to which each carries its name, where there is room for it."""
+LETTER, LINE = 6.4, 13.0
+"""Width of a letter and height of a line of a name, roughly, in pixels."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +121,7 @@ def scatter(
     canvas.text((left + right) / 2, bottom + 32, x_name, "middle", "axis light")
     canvas.text(left, top - 4, y_name, "start", "axis light")
     size = 5.0 if len(marks) <= 100 else 3.5
+    taken = [(x(mark.x) - size, x(mark.x) + size, y(mark.y)) for mark in marks]
     for mark in marks:
         canvas.add(
             "circle",
@@ -129,11 +132,17 @@ def scatter(
             class_="mark point",
             data_row=mark.row,
         )
-        if len(marks) <= NAMED:
-            before = x(mark.x) > (left + right) / 2
-            canvas.text(
-                x(mark.x) + (-9 if before else 9), y(mark.y) + 4, mark.name, "end" if before else "start"
-            )
+    for mark in marks if len(marks) <= NAMED else ():
+        at, level, wide = x(mark.x), y(mark.y), LETTER * len(mark.name)
+        for start, anchor in ((at + 9, "start"), (at - 9 - wide, "end")):
+            inside = left <= start and start + wide <= right
+            if inside and not any(
+                start < end and begin < start + wide and abs(level - other) < LINE
+                for begin, end, other in taken
+            ):
+                canvas.text(at + (9 if anchor == "start" else -9), level + 4, mark.name, anchor)
+                taken.append((start, start + wide, level))
+                break
     return canvas.svg()
 
 

@@ -38,7 +38,7 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, stories: 
     facts = read_index_facts(con)
     made = query(con, "SELECT * FROM diagnostic.status WHERE made")
     return {
-        "facts": _facts(con, whole),
+        "facts": _facts(whole),
         "fresh": freshness(con),
         "outlook": panel_outlook(whole, stories, facts.ranges),
         "firms": [firm_row(row, stories, facts) for row in records(firms)],
@@ -64,7 +64,7 @@ def _has(facts: IndexFacts) -> dict[str, bool]:
     return {name: bool(getattr(facts, name)) for name in ("ranges", "plans", "bands", "errors")}
 
 
-def _facts(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame) -> list[tuple[str, str]]:
+def _facts(firms: pd.DataFrame) -> list[tuple[str, str]]:
     sales = firms.assign(sales=firms["sales"].astype(float)).groupby("currency")["sales"].sum()
     facts = [
         ("Firms", count(len(firms))),
@@ -72,8 +72,10 @@ def _facts(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame) -> list[tuple[st
         ("Orders", count(firms["orders"].sum())),
         ("Sales", " + ".join(Money(str(code)).short(float(amount)) for code, amount in sales.items()) or "–"),
     ]
-    [(first, last)] = con.execute("SELECT min(week), max(week) FROM firm_week").fetchall()
-    if first is not None:
+    if len(whole := firms.dropna(subset=["first_week", "last_week"])):
+        first, last = (
+            pd.Timestamp(end).date() for end in (whole["first_week"].min(), whole["last_week"].max())
+        )
         facts.append(("Observed", f"{month(week_end(first))} – {month(week_end(last))}"))
     return facts
 

@@ -20,6 +20,8 @@ __all__ = ["fan_context", "scenario_context", "signals", "value_context"]
 
 LEVELS = (50, 80, 95)
 QUARTER = 13
+WHOLE = 100.0
+"""Amounts from which a table of them leaves out cents."""
 
 
 def fan_context(
@@ -200,13 +202,14 @@ def _ages(ages: pd.DataFrame, money: Money) -> dict[str, Any] | None:
     if ages.empty:
         return None
     days = sorted(int(one) for one in ages["age_days"].unique())
+    digits = 0 if ages["value_per_customer"].min() >= WHOLE else 2
     rows = []
     for quarter, held in ages.groupby("acquired_in"):
         cells = {int(row["age_days"]): row for row in records(held)}
         shares = [
             ("", False)
             if one not in cells
-            else (money.price(cells[one]["value_per_customer"]), cells[one]["source"] == "forecast")
+            else (money.price(cells[one]["value_per_customer"], digits), cells[one]["source"] == "forecast")
             for one in days
         ]
         rows.append(

@@ -9,8 +9,18 @@ from dataclasses import dataclass
 from cbmt_core.report.numbers import Money, percent
 from cbmt_core.report.words import plural
 from cbmt_core.scenarios import definition
+from cbmt_core.timeline import SEASON
 
-__all__ = ["DRIVER_LABELS", "Signal", "held_so_far", "needed", "plan_sentence", "range_sentence", "to_do"]
+__all__ = [
+    "DRIVER_LABELS",
+    "Signal",
+    "held_so_far",
+    "needed",
+    "plan_sentence",
+    "range_sentence",
+    "short_history",
+    "to_do",
+]
 
 WIDE_RANGE = 40.0
 """Width of the 80 % range, in percent of its middle, from which a forecast is called wide."""
@@ -38,6 +48,16 @@ def range_sentence(
     if borrowed:
         text += "; the width is borrowed from other firms' forecasts, not yet learned from these data"
     return text + "."
+
+
+def short_history(weeks: int) -> str:
+    """What a history of so many weeks cannot tell; empty from a year on."""
+    if weeks >= SEASON:
+        return ""
+    return (
+        f"Only {plural(weeks, 'week')} are known, less than a year: a seasonal peak cannot be told from growth. "
+        "The year may end far from the forecast, also outside its range."
+    )
 
 
 def plan_sentence(row: dict[str, float] | None, total_weeks: int, money: Money) -> str:
@@ -127,7 +147,7 @@ def to_do(
     for signal in falling:
         what, look = WATCHED[signal.driver]
         unit = " points" if signal.driver == "reorders" else "%"
-        size = f"{abs(signal.change or 0.0):,.1f}{unit}"
+        size = f"−{abs(signal.change or 0.0):,.1f}{unit}"
         span = ""
         if signal.low is not None and signal.high is not None:
             ends = [f"{'+' if end >= 0 else '−'}{abs(end):,.1f}" for end in (signal.low, signal.high)]

@@ -9,10 +9,11 @@ import pandas as pd
 import pytest
 from helpers.panels import calibration, ordinary, simulate
 
+import cbmt_core
 from cbmt_core.compose import compose
 from cbmt_core.models import CannotFit, build
 from cbmt_core.models.plus import CbmtPlus, PathPriors, learn_priors, weekly_series
-from cbmt_core.models.plus.model import TOPLINE
+from cbmt_core.models.plus.model import TOPLINE, FittedPlus, sold_before
 from cbmt_core.models.plus.paths import fit_paths
 from cbmt_core.models.plus.prior import PathPrior
 from cbmt_core.models.plus.series import HALF, series_of
@@ -135,3 +136,41 @@ def test_a_firm_with_a_full_history_and_priors_of_others_has_nothing_to_say() ->
 
 def replace_firms(priors: PathPriors, firms: int) -> PathPriors:
     return PathPriors.from_frame(priors.frame().assign(firms=firms), "US")
+
+
+def cut(weeks: int, until: str) -> tuple[FirmPanel, float]:
+    """An old firm of which only the last weeks before a day are known, and its sales of the 52 weeks from that day."""
+    orders = cbmt_core.example_orders()
+    time, end = pd.to_datetime(orders["order_time"]), pd.Timestamp(until)
+    known = (time >= end - pd.Timedelta(weeks=weeks)) & (time < end)
+    ahead = (time >= end) & (time < end + pd.Timedelta(weeks=52))
+    panel = cbmt_core.panel_from_orders(orders[known], country="US")
+    return panel, float(orders.loc[ahead, "amount"].sum())
+
+
+@pytest.mark.parametrize("until", ["2018-09-02", "2019-03-03"])
+def test_old_customers_of_a_short_history_are_no_growth(until: str) -> None:
+    """All customers of such data seem new in their first weeks; counted as acquired, they add a third to the year."""
+    panel, year = cut(32, until)
+    assert panel.design.washout_weeks == 0
+    assert panel.birth[0] == 0
+    fitted = CbmtPlus().fit(panel, seed=1)
+    forecast = fitted.forecast(52)
+    assert 0.8 < compose(panel, forecast).S.sum() / year < 1.2
+    assert "less than a year" in fitted.record.diagnosis
+    assert "old customers" in fitted.record.diagnosis
+    again = FittedPlus.from_state(fitted.state()).forecast(52)
+    for name in "ARV":
+        np.testing.assert_array_equal(getattr(again, name), getattr(forecast, name))
+
+
+def test_a_firm_founded_with_its_data_keeps_its_cohorts() -> None:
+    grows = calibration(
+        simulate(4, firm="young", weeks=30, washout=0, censored=0, acquisition=lambda t: 2.0 + 3.0 * t)
+    )
+    assert not sold_before(grows)
+    assert CbmtPlus().fit(grows, seed=1).record.parameters["topline"] == TOPLINE
+    assert not sold_before(
+        replace(grows, S=np.full(30, 100.0), design=replace(grows.design, washout_weeks=1))
+    )
+    assert sold_before(replace(grows, S=np.full(30, 100.0)))

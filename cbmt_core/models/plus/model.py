@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +14,8 @@ from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, Primitiv
 from cbmt_core.models.plus.paths import FittedPaths, fit_paths
 from cbmt_core.models.plus.priors import PathPriors
 from cbmt_core.models.plus.series import GROUPS, HALF, MIN_WEEKS, WeeklySeries, half_an_order, series_of
-from cbmt_core.panel import FirmPanel
+from cbmt_core.panel import LEFT_CENSORED, FirmPanel
+from cbmt_core.timeline import SEASON
 from cbmt_core.uncertainty import DriverUncertainty
 
 __all__ = ["CbmtPlus", "FittedPlus"]
@@ -28,6 +29,10 @@ FULL_HISTORY = 85
 TOPLINE = 0.3
 """Share of the way, in logs, that orders go from the drivers' own forecast to the forecast of sales by themselves.
 Chosen on simulated firms other than those of any reported comparison."""
+FIRST_WEEKS, SOLD_BEFORE = 4, 0.5
+"""A firm that sells this share of its mean week in its first weeks sold before the data begin."""
+UNKNOWN_WEEKS = 8
+"""First weeks whose new customers count as old ones of such a firm, where there is no washout."""
 REACH = 1.0
 """The log ratio of the two forecasts of sales is held within this."""
 LEAST_SALES = 1e-3
@@ -36,21 +41,28 @@ LEAST_SALES = 1e-3
 @dataclass(frozen=True, eq=False)
 class FittedPlus:
     size: Floats
-    """[N] customers of the panel's cohorts."""
+    """[N] customers of the cohorts of the fit."""
     glm: FittedCohortGlm
     drivers: FittedPaths
     sales: FittedPaths
     half_order: float
     """Value of half an average order."""
+    topline: float
+    """Share of the way, in logs, that orders go to the forecast of sales by themselves."""
+    old: int
+    """Cohorts of the panel that the fit holds as one, its first."""
     record: FitRecord
 
     def forecast(self, horizon: int) -> PrimitiveForecast:
         own = self.from_drivers(horizon)
         step = np.exp(self.topline_step(own))
-        return PrimitiveForecast(A=own.A * step, R=own.R * step, V=own.V)
+        R, V = (
+            np.vstack([np.repeat(x[:1], self.old - 1, axis=0), x]) if self.old else x for x in (own.R, own.V)
+        )
+        return PrimitiveForecast(A=own.A * step, R=R * step, V=V)
 
     def from_drivers(self, horizon: int) -> PrimitiveForecast:
-        """The forecast of the drivers' paths alone."""
+        """The forecast of the drivers' paths alone, of the cohorts of the fit."""
         acquired, repeat, aov = self.drivers.forecast(horizon)
         R, V = self.glm.cohorts_alone(horizon)
         A = np.maximum(np.exp(acquired) - HALF, 0.0)
@@ -71,7 +83,7 @@ class FittedPlus:
         ratio = np.log(np.maximum(path, LEAST_SALES) / np.maximum(sales, LEAST_SALES))
         # Repeat orders of cohorts not yet born grow with their size and with their rate: they would move twice.
         unborn = np.divide(repeats[N:].sum(axis=0), sales, out=np.zeros(H), where=sales > 0)
-        return np.asarray(TOPLINE * np.clip(ratio, -REACH, REACH) / (1.0 + unborn))
+        return np.asarray(self.topline * np.clip(ratio, -REACH, REACH) / (1.0 + unborn))
 
     def state(self) -> ModelState:
         glm = self.glm.state()
@@ -80,6 +92,8 @@ class FittedPlus:
             "drivers": self.drivers.values(),
             "sales": self.sales.values(),
             "half_order": self.half_order,
+            "topline": self.topline,
+            "old": self.old,
             **self.record.values(),
         }
         arrays = {f"glm/{key}": array for key, array in glm.arrays.items()}
@@ -95,6 +109,8 @@ class FittedPlus:
             drivers=FittedPaths.from_values(values["drivers"]),
             sales=FittedPaths.from_values(values["sales"]),
             half_order=values["half_order"],
+            topline=values["topline"],
+            old=values["old"],
             record=FitRecord.from_values(values),
         )
 
@@ -116,6 +132,11 @@ class CbmtPlus:
             raise CannotFit(
                 NAME, panel.firm, f"{panel.n_weeks} weeks since its first order; {MIN_WEEKS} are needed"
             )
+        weeks, unknown = panel.n_weeks, sold_before(panel)
+        old = int((panel.birth < UNKNOWN_WEEKS).sum()) if unknown else 0
+        if unknown:
+            panel = with_unknown_ages(panel)
+        topline = 1.0 if unknown else TOPLINE
         try:
             glm = CohortGlm().fit(panel, seed=seed)
         except CannotFit as error:
@@ -128,8 +149,9 @@ class CbmtPlus:
                 "firms": priors.firms,
                 "comovement": drivers.comovement,
                 "scale": drivers.scale.tolist(),
+                "topline": topline,
             },
-            diagnosis=_diagnosis(panel.n_weeks, priors.firms),
+            diagnosis=_diagnosis(weeks, priors.firms, unknown),
         )
         return FittedPlus(
             size=panel.size.copy(),
@@ -137,8 +159,51 @@ class CbmtPlus:
             drivers=drivers,
             sales=sales,
             half_order=half_an_order(panel),
+            topline=topline,
+            old=old,
             record=record,
         )
+
+
+def sold_before(panel: FirmPanel) -> bool:
+    """Whether a firm has old customers that cannot be told from new ones: it sold before its data begin, they have no
+    washout, and less than a year of weeks."""
+    begins = panel.design.washout_weeks == 0 and panel.first_week == panel.design.panel.first
+    total = float(panel.S.mean())
+    return (
+        begins
+        and panel.n_weeks < SEASON
+        and total > 0
+        and float(panel.S[:FIRST_WEEKS].mean()) >= SOLD_BEFORE * total
+    )
+
+
+def with_unknown_ages(panel: FirmPanel) -> FirmPanel:
+    """The panel after its first weeks, whose customers are one cohort of unknown age.
+
+    Old customers who order for the first time in the data would count as acquired: acquisition and the repeat orders
+    of young cohorts come out too large, and a year of such cohorts multiplies it.
+    """
+    first = UNKNOWN_WEEKS
+    old = panel.birth < first
+    orders, sales = (x[old].sum(axis=0) for x in (panel.orders, np.nan_to_num(panel.Y)))
+    customers = float(panel.size[old].sum())
+    of_old = {
+        "R": orders / customers,
+        "V": np.divide(sales, orders, out=np.full_like(sales, np.nan), where=orders > 0),
+        "Y": sales,
+    }
+    cells = {name: np.vstack([row, getattr(panel, name)[~old]])[:, first:] for name, row in of_old.items()}
+    return replace(
+        panel,
+        weeks=panel.weeks[first:],
+        A=panel.A[first:],
+        S=panel.S[first:],
+        size=np.r_[customers, panel.size[~old]],
+        birth=np.r_[LEFT_CENSORED, panel.birth[~old] - first],
+        **cells,
+        customers=None,
+    )
 
 
 def _own_priors(series: Mapping[str, WeeklySeries], country: str) -> PathPriors:
@@ -148,11 +213,19 @@ def _own_priors(series: Mapping[str, WeeklySeries], country: str) -> PathPriors:
     return PathPriors.of_one(series, country)
 
 
-def _diagnosis(weeks: int, firms: int) -> str:
+def _diagnosis(weeks: int, firms: int, unknown: bool) -> str:
     """What a reader of the forecast should know about its prior; empty where there is nothing."""
     source = {0: "the default prior", 1: "a prior learned from this firm alone"}.get(
         firms, f"the prior learned from {firms} firms"
     )
-    if weeks < FULL_HISTORY:
-        return f"{weeks} weeks of history, fewer than {FULL_HISTORY}: the forecast leans on {source}"
-    return "" if firms > 1 else f"the forecast rests on {source}"
+    if weeks >= FULL_HISTORY:
+        return "" if firms > 1 else f"the forecast rests on {source}"
+    leans = f"the forecast leans on {source}"
+    if weeks >= SEASON:
+        return f"{weeks} weeks of history, fewer than {FULL_HISTORY}: {leans}"
+    text = (
+        f"{weeks} weeks of history, less than a year: a seasonal peak cannot be told from growth, and {leans}"
+    )
+    if unknown:
+        text += "; nor can old customers be told from new ones, so sales follow their own path and not the drivers'"
+    return text
