@@ -49,7 +49,7 @@ __all__ = [
     "StudyConfig",
 ]
 
-READER = "3"
+READER = "4"
 """Parser version; raise it when files are read differently, so that they are read again."""
 SPECIAL_TIME_FORMATS = ("iso", "epoch", "epoch_ms", "excel")
 """Order times that are no strptime format: ISO 8601, seconds or milliseconds since 1970, days since 1899-12-30."""

@@ -110,8 +110,6 @@ def ingest(project: Project, /, path: str | None, name: str | None, columns: tup
             "--preview shows what is detected without them"
         )
     found = _detected(project, path, name, stated, given)
-    for note in found.notes:
-        console.print(f"detected: {note}", markup=False)
     written = {"name": name, "path": path, **found.settings, **stated}
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     if only_show or (interactive and not yes):
@@ -137,15 +135,19 @@ def _detected(
     ).sources[0]
     file = files_of(source, project.root)[0]
     found = detect(file, stated, given, name)
+    for note in found.notes:
+        console.print(f"detected: {note}", markup=False)
     found.columns = {ours: theirs for ours, theirs in found.columns.items() if theirs}
     folders = {part.split("=", 1)[0] for part in file.parent.parts if "=" in part}
     named = folders | set(found.heading)
     missing = [ours for ours in REQUIRED if ours not in found.columns and ours not in named]
     if missing:
         there = ", ".join(map(repr, found.heading[:50])) + (", ..." if len(found.heading) > 50 else "")
+        garbled = any("\x80" <= sign <= "\x9f" for title in found.heading for sign in title)
         raise UnreadableSource(
             f"source {name!r}: no column for {' and '.join(missing)} was recognised in {path}; it has {there}. "
             f"Say which: {' '.join(f'--column {ours}=THEIRS' for ours in missing)}"
+            + (". Its letters look wrong: state --encoding, such as shift_jis or cp1251" if garbled else "")
         )
     return found
 
@@ -217,6 +219,11 @@ def _show(project: Project, written: dict[str, Any], found: Detected) -> None:
     if seen.refund_rows:
         console.print(
             f"{_counted(seen.refund_rows, 'refund')}: {seen.refunds:,.2f}{unit} taken off the orders",
+            markup=False,
+        )
+    if seen.refunds_unmatched:
+        console.print(
+            f"{seen.refunds_unmatched:,.2f}{unit} of refunds have no earlier order to be taken off: not counted",
             markup=False,
         )
     if guests := seen.reasons.get(MISSING_CUSTOMER):
