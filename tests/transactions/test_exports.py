@@ -154,3 +154,22 @@ def test_line_items_with_discounts_refunds_and_guests_add_up_to_the_cent(tmp_pat
     assert seen.reasons["missing customer"] == guests
     assert seen.refund_rows == refunds
     assert seen.used + sum(seen.reasons.values()) == seen.rows == len(rows)
+
+
+def test_an_order_left_out_by_its_first_line_takes_its_other_lines_along(tmp_path):
+    """Shopify states an order's status and total on its first line alone: a voided order is no bad data."""
+    file = tmp_path / "orders.csv"
+    file.write_text(
+        "order_id,customer,order_time,amount,status\n"
+        "1,a,2020-01-05 10:00,10.00,paid\n"
+        "1,a,2020-01-05 10:00,,\n"
+        "2,b,2020-01-06 10:00,4.00,voided\n"
+        "2,b,2020-01-06 10:00,,\n"
+        "2,b,2020-01-06 10:00,,\n"
+    )
+    source = SourceConfig.model_validate(
+        {"name": "s", "path": str(file), "currency": "GBP", "timezone": "Europe/London", "firm": "Shop",
+         "columns": {"order_id": "order_id"}, "leave_out": {"status": ["voided"]}, "amount_of": "order"}
+    )  # fmt: skip
+    seen = preview(source, tmp_path)
+    assert (seen.sales, seen.reasons) == (10, {"left out": 3})
