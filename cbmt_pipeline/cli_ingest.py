@@ -15,6 +15,7 @@ from rich.table import Table
 from cbmt_core import atomic
 from cbmt_core.config import ColumnMap, ProjectConfig, SourceConfig
 from cbmt_core.errors import CbmtError, ConfigError, UnreadableSource
+from cbmt_core.report.words import plural
 from cbmt_core.transactions.amounts import NO_CURRENCY
 from cbmt_core.transactions.detect import Detected, detect
 from cbmt_core.transactions.preview import Preview, preview
@@ -110,8 +111,6 @@ def ingest(project: Project, /, path: str | None, name: str | None, columns: tup
             "--preview shows what is detected without them"
         )
     found = _detected(project, path, name, stated, given)
-    for note in found.notes:
-        console.print(f"detected: {note}", markup=False)
     written = {"name": name, "path": path, **found.settings, **stated}
     interactive = sys.stdin.isatty() and sys.stdout.isatty()
     if only_show or (interactive and not yes):
@@ -137,15 +136,19 @@ def _detected(
     ).sources[0]
     file = files_of(source, project.root)[0]
     found = detect(file, stated, given, name)
+    for note in found.notes:
+        console.print(f"detected: {note}", markup=False)
     found.columns = {ours: theirs for ours, theirs in found.columns.items() if theirs}
     folders = {part.split("=", 1)[0] for part in file.parent.parts if "=" in part}
     named = folders | set(found.heading)
     missing = [ours for ours in REQUIRED if ours not in found.columns and ours not in named]
     if missing:
         there = ", ".join(map(repr, found.heading[:50])) + (", ..." if len(found.heading) > 50 else "")
+        garbled = any("\x80" <= sign <= "\x9f" for title in found.heading for sign in title)
         raise UnreadableSource(
             f"source {name!r}: no column for {' and '.join(missing)} was recognised in {path}; it has {there}. "
             f"Say which: {' '.join(f'--column {ours}=THEIRS' for ours in missing)}"
+            + (". Its letters look wrong: state --encoding, such as shift_jis or cp1251" if garbled else "")
         )
     return found
 
@@ -186,7 +189,8 @@ def _add(
             console.print(f"source {source['name']!r} was not added to {file}", style="red", markup=False)
         raise
     console.print(
-        f"added source {source['name']!r} to {file}; holidays of {project.config.design.country}",
+        f"added source {source['name']!r} to {file}; holidays of {project.config.design.country} "
+        "(country under [design])",
         markup=False,
     )
 
@@ -209,33 +213,36 @@ def _show(project: Project, written: dict[str, Any], found: Detected) -> None:
     unit = "" if currency == NO_CURRENCY else f" {currency}"
     sales = "" if seen.sales is None else f", {seen.orders:,} orders of {seen.sales:,.2f}{unit}"
     console.print(
-        f"{seen.used:,} of {seen.rows:,} rows would be used: {_counted(seen.firms, 'firm')}, "
-        f"{_counted(seen.customers, 'customer')}{sales}, "
-        f"{_counted(seen.weeks, 'week')} ({seen.first} to {seen.last}); 26 weeks give a forecast, 85 a study",
+        f"{seen.used:,} of {seen.rows:,} rows would be used: {plural(seen.firms, 'firm')}, "
+        f"{plural(seen.customers, 'customer')}{sales}, "
+        f"{plural(seen.weeks, 'week')} ({seen.first} to {seen.last}); 26 weeks give a forecast, 85 a study",
         markup=False,
     )
     if seen.refund_rows:
         console.print(
-            f"{_counted(seen.refund_rows, 'refund')}: {seen.refunds:,.2f}{unit} taken off the orders",
+            f"{plural(seen.refund_rows, 'refund')}: {seen.refunds:,.2f}{unit} taken off the orders",
+            markup=False,
+        )
+    if seen.refunds_unmatched:
+        console.print(
+            f"{seen.refunds_unmatched:,.2f}{unit} of refunds have no earlier order to be taken off: not counted",
             markup=False,
         )
     if guests := seen.reasons.get(MISSING_CUSTOMER):
         console.print(
-            f"{_counted(guests, 'row')} without a customer, of {seen.guest_sales:,.2f}{unit}: in no cohort",
+            f"{plural(guests, 'row')} without a customer, of {seen.guest_sales:,.2f}{unit}: in no cohort",
             markup=False,
         )
     console.print("\nthe command:", style="bold")
-    if "currency" not in written or "timezone" not in written:
-        console.print("(put your currency and time zone in the place of ???)")
+    if "timezone" not in written or not (written.get("currency") or found.currency):
+        lacking = ["currency"] if not (written.get("currency") or found.currency) else []
+        lacking += [] if "timezone" in written else ["time zone"]
+        console.print(f"(put your {' and '.join(lacking)} in the place of ???)")
     console.print(_command(source, written, found), markup=False, soft_wrap=True)
     console.print("\nwhat it writes to cbmt.toml:", style="bold")
     section = {**values, "currency": written.get("currency") or found.currency or "???",
                "timezone": written.get("timezone") or "???"}  # fmt: skip
     console.print(section_text(section, found.columns), markup=False, soft_wrap=True)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _show_rows(seen: Preview) -> None:
@@ -293,9 +300,11 @@ def show(project: Project, name: str) -> None:
     source = next((source for source in project.config.sources if source.name == name), None)
     if source is None:
         names = ", ".join(source.name for source in project.config.sources) or "none"
-        raise ConfigError(f"there is no source called {name!r}; there are {names}")
+        raise ConfigError(f"there is no source called {name!r}; the project has {names}")
     values = source.model_dump(exclude_defaults=True, exclude={"columns"})
     columns = {ours: theirs for ours, theirs in source.columns.model_dump().items() if theirs}
+    if source.firm is not None:
+        columns.pop("firm", None)
     console.print(section_text(values, columns), markup=False, soft_wrap=True)
     for entry in (entry for entry in project.intake.ledger() if entry.source == name):
         reasons = project.intake.bad_rows(entry) if entry.bad_rows else {}

@@ -17,6 +17,7 @@ from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit, UnknownFirm
 from cbmt_core.timeline import PURPOSES, Purpose
 from cbmt_core.transactions import FileReport
+from cbmt_core.report.words import plural
 from cbmt_core.transactions.reasons import NOT_BAD
 from cbmt_pipeline.cli_summary import print_summary
 from cbmt_pipeline.holder import holding
@@ -52,11 +53,12 @@ def read_new_files(project: Project) -> None:
         console.print(f"  {entry.file}: {entry.rows:,} rows{_set_aside(project, entry)}", markup=False)
     if len(read) > MOST_TOLD:
         console.print(f"  and {len(read) - MOST_TOLD} more files")
-    console.print(
-        f"read {len(read)} new files, {sum(e.rows for e in read):,} rows; "
-        f"the project holds {len(ledger)} files, {sum(e.rows for e in ledger):,} rows, "
-        f"{len(project.intake.units()):,} firms"
-    )
+    if read or not failure:
+        console.print(
+            f"read {plural(len(read), 'new file')}, {plural(sum(e.rows for e in read), 'row')}; the project holds "
+            f"{plural(len(ledger), 'file')}, {plural(sum(e.rows for e in ledger), 'row')}, "
+            f"{plural(len(project.intake.units()), 'firm')}"
+        )
     if failure:
         raise CbmtError(plain_text(failure) or failure)
     if gone := sorted(

@@ -5,13 +5,33 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["HINTS", "NOT_SALES", "STATUS", "SYNONYMS", "UNIT_PRICES", "plain_name"]
+from cbmt_core.transactions.amounts import CURRENCY_SIGNS
+
+__all__ = [
+    "HINTS",
+    "NOT_SALES",
+    "QUANTITIES",
+    "STATUS",
+    "SYNONYMS",
+    "UNIT_PRICES",
+    "named_currency",
+    "plain_name",
+    "plain_status",
+]
 
 
 def plain_name(name: str) -> str:
-    """A column's name without case, accents, blanks and signs."""
-    bare = unicodedata.normalize("NFKD", name.strip().lstrip("\ufeff").casefold())
+    """A column's name without case, accents, blanks, signs, and a currency at its end."""
+    bare = unicodedata.normalize("NFKD", named_currency(name)[0].strip().lstrip("\ufeff").casefold())
     return re.sub(r"[^\w]|_", "", "".join(c for c in bare if not unicodedata.combining(c)))
+
+
+def named_currency(name: str) -> tuple[str, str | None]:
+    """A column's name without the currency at its end, as in "Total (EUR)" and "amount_usd", and that currency."""
+    found = re.fullmatch(r"(.*\w)[\W_]+(?:in[\W_]+)?([A-Za-z]{3})\W*", name.strip())
+    if found and found[2].upper() in CURRENCY_SIGNS:
+        return found[1], found[2].upper()
+    return name, None
 
 
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -19,7 +39,10 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "orderid", "ordernumber", "orderno", "ordernr", "orderref", "orderreference", "amazonorderid", "invoiceno",
         "invoicenumber", "invoice", "invoiceid", "incrementid", "vbeln", "salesdocument", "billingdocument",
         "salesordernumber", "receiptnumber", "receiptno", "receiptid", "saleid", "bestellnummer", "bestellnr",
-        "auftragsnummer", "rechnungsnummer", "belegnummer", "numerodecommande", "numerodepedido", "order",
+        "auftragsnummer", "auftragsnr", "rechnungsnummer", "rechnungsnr", "rechnung", "belegnummer", "belegnr",
+        "beleg",
+        "sdbeleg", "verkaufsbeleg", "numerodecommande", "ndecommande", "ncommande", "commande", "numerodepedido",
+        "npedido", "pedido", "numeroordine", "nordine", "bestelnummer", "ordrenummer", "salesrecordnumber", "order",
         "transactionid", "paymentid", "documentnumber", "name", "id", "no",
     ),
     "customer": (
@@ -27,7 +50,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "customeremail", "email", "emailaddress", "buyeremail", "billingemail", "emailbilling", "contactemail",
         "payeremail", "fromemailaddress", "userid", "user", "clientid", "client", "memberid", "accountid", "kunnr",
         "soldtoparty", "soldto", "kunde", "kundennummer", "kundennr", "debitor", "cliente", "idcliente",
-        "numeroclient", "buyeruserid", "buyerusername", "buyer", "customername", "billingname", "billtoname",
+        "numeroclient", "nclient", "auftraggeber", "auftrgeb", "klant", "klantnummer", "codicecliente",
+        "buyeruserid", "buyerusername", "buyer", "customername", "billingname", "billtoname",
         "cardfingerprint", "cardid",
     ),
     "order_time": (
@@ -36,20 +60,33 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "invoicedate", "datecreated", "createddate", "created", "createdutc", "createddateutc",
         "transactiondate", "saledate", "datepaid", "paidat", "completedat", "audat", "erdat", "fkdat", "documentdate",
         "billingdate", "postingdate", "bestelldatum", "rechnungsdatum", "belegdatum", "datum", "fecha",
-        "datedecommande", "date", "datetime", "timestamp", "orderplaced", "time",
+        "datedecommande", "datecommande", "dateorder", "fechadepedido", "dataordine", "besteldatum",
+        "orderedat", "orderedon", "soldat", "solddate", "auftragsdatum", "datumuhrzeit", "date", "datetime",
+        "timestamp", "orderplaced", "time",
     ),
     "amount": (
         "amount", "linetotal", "linetotalnet", "lineamount", "linenetamount", "netlineamount", "itemtotal", "netwr",
         "netvalue", "nettowert", "total", "ordertotal", "ordertotalamount", "grandtotal", "grandtotalpurchased",
         "grandtotalbase", "totalprice", "totalamount", "totalsales", "netsales", "totalcollected", "netamount",
         "nettotal", "gross", "betrag", "gesamtbetrag", "summe", "umsatz", "importe", "montant", "montantttc",
-        "sales", "revenue", "value", "orderamount", "subtotal", "itemprice", "lineitemprice", "itemcost", "unitprice",
-        "price", "preis",
+        "sales", "revenue", "value", "orderamount", "ordervalue", "salesamount", "amountpaid", "extendedprice",
+        "extprice",
+        "gesamtpreis", "gesamtsumme", "gesamt", "endbetrag", "rechnungsbetrag", "bruttobetrag", "brutto",
+        "nettobetrag",
+        "netto", "nettoumsatz", "bruttoumsatz", "positionswert", "warenwert", "totalttc", "totalht", "montantht",
+        "prixtotal", "preciototal", "importo", "totale", "bedrag", "totaal", "belop", "soldfor", "subtotal",
+        "itemprice", "lineitemprice", "itemcost", "unitprice", "priceperunit", "einzelpreis", "stuckpreis",
+        "prixunitaire", "preciounitario", "prezzounitario", "price", "preis", "prix", "precio", "prezzo",
     ),
     "firm": ("firm", "brand", "brandname", "merchant", "merchantname", "shop", "shopname", "store", "storename"),
     "industry": ("industry",),
     "segment": ("segment",),
-    "quantity": ("quantity", "qty", "lineitemquantity", "itemquantity", "quantitypurchased", "menge"),
+    "quantity": (
+        "quantity", "qty", "lineitemquantity", "itemquantity", "quantitypurchased", "orderquantity", "orderqty",
+        "quantityordered", "qtyordered", "unitssold", "units", "menge", "auftragsmenge", "anzahl", "stuck",
+        "stuckzahl",
+        "quantite", "cantidad", "quantita", "aantal", "antal",
+    ),
     "refunded": ("refundedamount", "amountrefunded", "totalrefunded", "orderrefundamount", "refundtotal"),
     "parent_id": (
         "parentid", "parentorderid", "originalorderid", "originalorder", "originalinvoice", "originalsaleid",
@@ -63,16 +100,30 @@ HINTS: dict[str, tuple[str, ...]] = {
     "amount": ("total", "amount", "net", "sales", "revenue", "value", "paid", "betrag"),
 }
 """Parts of names that tell between columns whose content fits, where no name above is found."""
-UNIT_PRICES = frozenset({"itemprice", "lineitemprice", "itemcost", "unitprice", "price", "preis"})
+UNIT_PRICES = frozenset(
+    {
+        "itemprice", "lineitemprice", "itemcost", "unitprice", "priceperunit", "einzelpreis", "stuckpreis",
+        "prixunitaire", "preciounitario", "prezzounitario", "price", "preis", "prix", "precio", "prezzo",
+    }
+)  # fmt: skip
 """Amounts of one unit, to be multiplied by a quantity."""
+QUANTITIES = ("qty", "quant", "units", "menge", "anzahl", "pieces", "cantidad")
+"""Parts of names of quantities, where none of the names above is found."""
 STATUS = frozenset(
     {"status", "orderstatus", "financialstatus", "paymentstatus", "state", "transactionstatus"}
 )
 NOT_SALES = frozenset(
     {
-        "cancelled", "canceled", "failed", "pending", "pending payment", "voided", "void", "draft", "checkout-draft",
-        "declined", "expired", "unpaid", "incomplete", "on-hold", "abandoned", "denied", "storniert", "holded",
-        "pending_payment", "requires_payment_method", "blocked",
+        "cancelled", "canceled", "failed", "pending", "pendingpayment", "voided", "void", "draft", "checkoutdraft",
+        "declined", "expired", "unpaid", "incomplete", "onhold", "abandoned", "denied", "storniert", "holded",
+        "requirespaymentmethod", "requiresaction", "blocked", "awaitingpayment", "paymentpending", "annule",
+        "annulee",
+        "cancelado", "cancelada", "annullato",
     }
 )  # fmt: skip
-"""States of an order that was not, or not yet, paid."""
+"""States of an order that was not, or not yet, paid, as `plain_status` writes them."""
+
+
+def plain_status(cell: str) -> str:
+    """A state without case, accents, blanks and signs: "On hold", "on-hold" and "wc-on-hold" are one."""
+    return plain_name(cell).removeprefix("wc")

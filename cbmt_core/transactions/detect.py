@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import re
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,21 +20,28 @@ from cbmt_core.duck import identifier, literal, path_literal
 from cbmt_core.transactions.column_names import (
     HINTS,
     NOT_SALES,
+    QUANTITIES,
     STATUS,
     SYNONYMS,
     UNIT_PRICES,
+    named_currency,
     plain_name,
+    plain_status,
 )
 from cbmt_core.transactions.csv_file import DELIMITERS
 from cbmt_core.transactions.csv_lines import byte_order_mark, decoded, lines_of, open_bytes
 from cbmt_core.transactions.detect_values import amounts_look, looks_like_amount, looks_like_time, times_look
-from cbmt_core.transactions.spreadsheet import SHEET_SUFFIXES, sheet_rows
+from cbmt_core.transactions.spreadsheet import SHEET_SUFFIXES, sheet_names, sheet_rows
 
 __all__ = ["Detected", "detect"]
 
 HEAD_LINES = 20_000
 SPREAD_LINES = 20_000
 """Lines looked at: the first ones, and as many spread over the rest of the file."""
+NEEDED = frozenset({"customer", "order_time", "amount"})
+"""Columns that every source has."""
+CROWD = 0.05
+"""A customer with a larger share of the rows is mentioned: it may stand for everyone without an account."""
 
 
 @dataclass
@@ -56,6 +64,31 @@ def detect(file: Path, stated: Mapping[str, Any], columns: Mapping[str, str], na
         columns: columns that the user gave.
         name: name of the source, which is the firm's where no column names one.
     """
+    if file.name.lower().endswith(SHEET_SUFFIXES) and not stated.get("sheet"):
+        return _detect_sheet(file, stated, columns, name)
+    return _detect(file, stated, columns, name)
+
+
+def _detect_sheet(file: Path, stated: Mapping[str, Any], columns: Mapping[str, str], name: str) -> Detected:
+    """Look through a workbook for the first sheet that has the columns every source needs."""
+    titles = sheet_names("", file)
+    first = _detect(file, {**stated, "sheet": titles[0]}, columns, name)
+    if len(titles) == 1:
+        return first
+    for title in titles:
+        found = first if title == titles[0] else _detect(file, {**stated, "sheet": title}, columns, name)
+        if found.columns.keys() >= NEEDED:
+            if found is not first:
+                found.settings["sheet"] = title
+            break
+    else:
+        found, title = first, titles[0]
+    others = ", ".join(repr(other) for other in titles if other != title)
+    found.notes.insert(0, f"the sheet read is {title!r}; there are also {others} (--sheet)")
+    return found
+
+
+def _detect(file: Path, stated: Mapping[str, Any], columns: Mapping[str, str], name: str) -> Detected:
     found = Detected(columns=dict(columns))
     lower = file.name.lower()
     if lower.endswith((".parquet", ".duckdb", ".db")):
@@ -101,7 +134,7 @@ def _text_sample(file: Path, stated: Mapping[str, Any], found: Detected) -> tupl
         delimiter = stated.get("delimiter") or _delimiter(lines)
         if delimiter != "," and not stated.get("delimiter"):
             found.settings["delimiter"] = delimiter
-            found.notes.append(f"columns are divided by {'tabs' if delimiter == chr(9) else delimiter!r}")
+            found.notes.append(f"columns are divided by {'tabs' if delimiter == chr(9) else repr(delimiter)}")
         line = stated.get("header_line") or _header([_split(text, delimiter) for text in lines[:100]]) + 1
         rows = [_split(text, delimiter) for text in lines[:line]] + list(_parsed(lines[line:], delimiter))
     if line > 1 and not stated.get("header_line"):
@@ -205,11 +238,17 @@ def _columns(found: Detected, table: dict[str, list[str]], stated: Mapping[str, 
     """Find which column holds what, by title first and then by content; then statuses, grain and currency."""
     _columns_by_title(found, table, stated)
     _columns_by_content(found, table)
+    _quantity_of_a_price(found, table)
     named = ", ".join(f"{ours} = {theirs!r}" for ours, theirs in found.columns.items())
     found.notes.append(f"columns: {named or 'none recognised'}")
     if "firm" not in found.columns and not stated.get("firm"):
         found.settings["firm"] = name
         found.notes.append(f"no column names a firm: all rows are of {name!r} (--firm)")
+    _other_amounts(found, table)
+    if found.columns.keys() >= NEEDED and "order_id" not in found.columns:
+        found.notes.append("no column of order ids: rows of one customer at one time are one order")
+    if "customer" in found.columns:
+        _crowd(found, table[found.columns["customer"]])
     _statuses(found, table, stated)
     _grain(found, table, stated)
     if "currency" in found.columns:
@@ -220,7 +259,8 @@ def _columns_by_title(found: Detected, table: dict[str, list[str]], stated: Mapp
     """Assign the columns whose titles are synonyms of our names and whose cells fit."""
     taken = set(found.columns.values())
     by_name: defaultdict[str, list[str]] = defaultdict(list)
-    for column in table:
+    currency = stated.get("currency")
+    for column in sorted(table, key=lambda title: named_currency(title)[1] not in (None, currency)):
         by_name[plain_name(column)].append(column)
 
     def pick(ours: str) -> str | None:
@@ -251,6 +291,55 @@ def _columns_by_content(found: Detected, table: dict[str, list[str]]) -> None:
             found.notes.append(
                 f"{ours} is taken to be {title!r}, by its content (--column {ours}=... states another)"
             )
+
+
+def _quantity_of_a_price(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
+    """Where the amount is the price of one unit, find the number of units, or say that there is none."""
+    amount = found.columns.get("amount", "")
+    if "quantity" in found.columns or plain_name(amount) not in UNIT_PRICES:
+        return
+    likely = [
+        title
+        for title in table
+        if title not in found.columns.values()
+        and any(part in plain_name(title) for part in QUANTITIES)
+        and _fits("quantity", table[title])
+    ]
+    if len(likely) == 1:
+        found.columns["quantity"] = likely[0]
+    elif plain_name(amount) not in ("price", "preis", "prix", "precio", "prezzo") or likely:
+        found.notes.append(
+            f"{amount!r} looks like the price of one unit, and no column is surely the number of units: "
+            "every row counts as one (--column quantity=... states it)"
+        )
+
+
+def _other_amounts(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
+    """Name the other columns that could be the amount: net or gross is the reader's choice."""
+    amount = found.columns.get("amount")
+    names = set(SYNONYMS["amount"]) - UNIT_PRICES
+    others = [
+        title
+        for title, cells in table.items()
+        if title not in found.columns.values() and plain_name(title) in names and _fits("amount", cells)
+    ]
+    if amount and others:
+        listed = ", ".join(map(repr, others))
+        found.notes.append(f"the amount is {amount!r}; it could also be {listed} (--column amount=...)")
+
+
+def _crowd(found: Detected, cells: Sequence[str]) -> None:
+    """Mention a customer who has far more rows than the others."""
+    counts = Counter(cell.strip() for cell in cells if cell.strip())
+    if len(counts) < 20:
+        return
+    who, rows = counts.most_common(1)[0]
+    usual = sorted(counts.values())[len(counts) // 2]
+    if rows > CROWD * counts.total() and rows > 20 * usual:
+        found.notes.append(
+            f"one customer, {who!r}, has {rows / counts.total():.0%} of the rows: if it stands for everyone "
+            f"without an account, leave it out (--leave-out {shlex.quote(found.columns['customer'] + '=' + who)})"
+        )
 
 
 def _currency(found: Detected, cells: Sequence[str]) -> None:
@@ -321,7 +410,7 @@ def _statuses(found: Detected, table: dict[str, list[str]], stated: Mapping[str,
     leave_out = {}
     for title, cells in table.items():
         if plain_name(title) in STATUS:
-            values = sorted({cell.strip() for cell in cells if cell.strip().lower() in NOT_SALES})
+            values = sorted({cell.strip() for cell in cells if plain_status(cell) in NOT_SALES})
             if values:
                 leave_out[title] = values
     if leave_out:

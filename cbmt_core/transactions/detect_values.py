@@ -20,7 +20,9 @@ _NUMERIC = re.compile(r"(?P<a>\d{1,2})(?P<sep>[./-])(?P<b>\d{1,2})(?P=sep)(?P<ye
 _DAY_NAME = re.compile(
     r"(?P<day>\d{1,2})(?P<sep>[ -])(?P<month>[A-Za-z]{3,9})(?P<sep2>,? |-)(?P<year>\d{4}|\d{2})" + _CLOCK
 )
-_NAME_DAY = re.compile(r"(?P<month>[A-Za-z]{3,9}) (?P<day>\d{1,2})(?P<sep>,? )(?P<year>\d{4})" + _CLOCK)
+_NAME_DAY = re.compile(
+    r"(?P<month>[A-Za-z]{3,9})(?P<gap2>[ -])(?P<day>\d{1,2})(?P<sep>,? |-)(?P<year>\d{4}|\d{2})" + _CLOCK
+)
 _POINTS = re.compile(r"\d{4}\.\d{2}\.\d{2}" + _CLOCK)
 _COMPACT = re.compile(r"(19|20)\d{2}(0\d|1[0-2])([0-2]\d|3[01])$")
 _MONTHS = {"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"}
@@ -56,7 +58,8 @@ def _kind(text: str) -> tuple[str, str] | None:
         return "known", f"%d{found['sep']}{month}{found['sep2']}{year}{_clock(found)}"
     if (found := _NAME_DAY.match(text)) and found["month"][:3].lower() in _MONTHS:
         month = "%b" if len(found["month"]) == 3 else "%B"
-        return "known", f"{month} %d{found['sep']}%Y{_clock(found)}"
+        year = "%Y" if len(found["year"]) == 4 else "%y"
+        return "known", f"{month}{found['gap2']}%d{found['sep']}{year}{_clock(found)}"
     if found := _POINTS.match(text):
         return "known", f"%Y.%m.%d{_clock(found)}"
     if _COMPACT.match(text):

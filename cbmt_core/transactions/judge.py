@@ -26,6 +26,8 @@ _TOTALS = (
     r"^\W*((grand|sub|report|net)[ -]?)?(totals?|summe|gesamt(summe)?|suma|totale|totaux|totaal|sum)\W*$"
 )
 """A cell that says its row adds up the others."""
+_NO_VALUE = r"('null', '(null)', '<null>', '\n', 'nan', '<na>', 'n/a', '#n/a', 'none', 'undefined')"
+"""What programs write where they have no customer or order: one customer of that name would hold them all."""
 
 
 def judged_sql(
@@ -62,6 +64,10 @@ def judged_sql(
             return amount_sql(f"trim(f_{ours})", source.decimal_separator, source.currency)
         return f"TRY_CAST(f_{ours} AS DECIMAL(18,4))"
 
+    def id_text(ours: str) -> str:
+        found = text(ours)
+        return f"CASE WHEN lower({found}) NOT IN {_NO_VALUE} THEN {found} END" if ours in columns else found
+
     picked = ", ".join(f"{sql} AS f_{ours}" for ours, (sql, _) in columns.items())
     firm = literal(source.firm) if source.firm is not None else f"nfc_normalize({text('firm')})"
     amount = number("amount")
@@ -72,8 +78,9 @@ def judged_sql(
     texts = ", ".join(f"CAST(f_{ours} AS VARCHAR)" for ours in columns)
     conditions = [*_conditions(source, columns, texts)]
     reason = "\n".join(f"WHEN {condition} THEN {literal(why)}" for _, condition, why in conditions)
+    titles = {f"leave_out_{k}": title for k, title in enumerate(source.leave_out)}
     problems = ", ".join(
-        f"CASE WHEN {condition} THEN {literal(f'{ours}: {why}' if ours else why)}"
+        f"CASE WHEN {condition} THEN {literal(f'{titles.get(ours, ours)}: {why}' if ours else why)}"
         + (f" || coalesce(' ' || nullif(CAST(f_{ours} AS VARCHAR), ''), '')" if ours in columns else "")
         + " END"
         for ours, condition, why in conditions
@@ -83,8 +90,9 @@ def judged_sql(
         WITH raw AS (SELECT {row} AS row, CAST({first_column} AS VARCHAR) AS first_cell, {tail} AS tail, {picked}
             FROM {relation}),
         mapped AS (
-            SELECT *, {firm} AS firm, nfc_normalize({text("segment")}) AS segment, {text("customer")} AS customer,
-                {text("order_id")} AS order_id, {text("parent_id")} AS parent_id, {text("industry")} AS industry,
+            SELECT *, {firm} AS firm, nfc_normalize({text("segment")}) AS segment, {id_text("customer")} AS customer,
+                {id_text("order_id")} AS order_id, {id_text("parent_id")} AS parent_id,
+                {text("industry")} AS industry,
                 {time_sql(source, "f_order_time", columns["order_time"][1])} AS read_time,
                 CASE WHEN isfinite(read_time) AND year(read_time) BETWEEN {FIRST_YEAR} AND {LAST_YEAR}
                     THEN read_time END AS ordered_at,
@@ -128,7 +136,9 @@ def _conditions(
     ]
     for k, values in enumerate(source.leave_out.values()):
         names = ", ".join(literal(value.strip().lower()) for value in values) or "NULL"
-        found.append(("", f"lower(trim(CAST(f_leave_out_{k} AS VARCHAR))) IN ({names})", LEFT_OUT))
+        found.append(
+            (f"leave_out_{k}", f"lower(trim(CAST(f_leave_out_{k} AS VARCHAR))) IN ({names})", LEFT_OUT)
+        )
     if "currency" in columns:
         found.append(
             (

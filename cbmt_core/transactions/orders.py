@@ -16,6 +16,7 @@ from cbmt_core.timeline import Timeline, week_sql
 from cbmt_core.transactions.intake import Intake
 from cbmt_core.transactions.reasons import (
     DUPLICATE,
+    LEFT_OUT,
     MISSING_CUSTOMER,
     MISSING_TIME,
     NON_POSITIVE,
@@ -98,6 +99,7 @@ def make_orders(
         f"WHERE slug = {literal(Unit(unit.firm).slug)}{cut}"
     )
     _complete_lines(con)
+    _leave_out_whole_orders(con)
     _candidates(con, used, design)
     _mark_duplicates(con)
     refunds = _group(con, unit, used)
@@ -153,6 +155,17 @@ def _complete_lines(con: duckdb.DuckDBPyConnection) -> None:
             GROUP BY ALL HAVING count(DISTINCT customer) = 1
         ) heads
         WHERE heads.source = judged.source AND heads.order_id = {order} AND {wanting}""")
+
+
+def _leave_out_whole_orders(con: duckdb.DuckDBPyConnection) -> None:
+    """Leave out the lines without an amount of an order whose first line, which alone states it, is left out."""
+    first = (
+        f"SELECT DISTINCT source, order_id FROM judged WHERE reason = '{LEFT_OUT}' AND order_id IS NOT NULL"
+    )
+    con.execute(f"""
+        UPDATE judged SET reason = '{LEFT_OUT}' FROM ({first}) AS gone
+        WHERE judged.reason IS NULL AND judged.amount IS NULL
+            AND gone.source = judged.source AND gone.order_id = judged.order_id""")
 
 
 def _candidates(con: duckdb.DuckDBPyConnection, used: list[SourceConfig], design: Timeline) -> None:

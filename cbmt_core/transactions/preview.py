@@ -44,6 +44,8 @@ class Preview:
     refund_rows: int = 0
     refunds: Decimal = Decimal(0)
     """Money given back that is taken off orders."""
+    refunds_unmatched: Decimal = Decimal(0)
+    """Money given back for which there is no earlier order."""
     guest_sales: Decimal = Decimal(0)
     """Amounts of rows without a customer."""
     first: date | None = None
@@ -80,8 +82,16 @@ def preview(source: SourceConfig, root: Path) -> Preview:
                     found.used += counts.rows_used
                     found.refund_rows += counts.refund_rows
                     found.refunds += counts.refunds
+                    found.refunds_unmatched += counts.refunds_unmatched
                     ((sales,),) = con.execute("SELECT coalesce(sum(amount), 0) FROM transactions").fetchall()
                     found.sales += sales
+                    if len(found.failing) < SHOWN:
+                        found.failing += con.execute(
+                            "SELECT row, concat(reason, ': ', detail) FROM quarantine ANTI JOIN "
+                            "(SELECT unnest($1) AS reason) USING (reason) "
+                            "QUALIFY row_number() OVER (PARTITION BY reason ORDER BY row) = 1 ORDER BY row LIMIT $2",
+                            [list(found.reasons), SHOWN - len(found.failing)],
+                        ).fetchall()
                     for reason, rows, amount in con.execute(
                         "SELECT reason, count(*), coalesce(sum(amount), 0) FROM quarantine GROUP BY reason"
                     ).fetchall():

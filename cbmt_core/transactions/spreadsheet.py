@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
 from cbmt_core.errors import UnreadableSource
 
-__all__ = ["SHEET_SUFFIXES", "sheet_rows"]
+__all__ = ["SHEET_SUFFIXES", "sheet_names", "sheet_rows"]
 
 SHEET_SUFFIXES = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 
 
+def sheet_names(source: str, file: Path) -> list[str]:
+    """Titles of a workbook's sheets, in their order."""
+    from python_calamine import CalamineWorkbook
+
+    with _readable(source, file):
+        return CalamineWorkbook.from_path(str(file)).sheet_names
+
+
 def sheet_rows(source: str, file: Path, sheet: str | None) -> Iterator[list[str]]:
     """Rows of one sheet, each cell as text: times in ISO 8601, numbers as they would be typed."""
-    from python_calamine import CalamineError, CalamineWorkbook, PasswordError
+    from python_calamine import CalamineWorkbook
 
-    try:
+    with _readable(source, file):
         book = CalamineWorkbook.from_path(str(file))
         if sheet is not None and sheet not in book.sheet_names:
             names = ", ".join(map(repr, book.sheet_names))
@@ -25,6 +34,15 @@ def sheet_rows(source: str, file: Path, sheet: str | None) -> Iterator[list[str]
         rows = book.get_sheet_by_name(sheet or book.sheet_names[0]).iter_rows()
         for row in rows:
             yield [_text(cell) for cell in row]
+
+
+@contextmanager
+def _readable(source: str, file: Path) -> Iterator[None]:
+    """Raise UnreadableSource for whatever keeps a workbook from being read."""
+    from python_calamine import CalamineError, PasswordError
+
+    try:
+        yield
     except PasswordError as error:
         raise UnreadableSource(f"source {source!r}: {file} is protected by a password") from error
     except (CalamineError, OSError, IndexError, ValueError) as error:

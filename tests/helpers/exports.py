@@ -594,6 +594,81 @@ def parquet_lines() -> Export:
 
 
 @export
+def sales_fact_table() -> Export:
+    """A warehouse's table: amount, price of a unit, quantity and two later dates side by side, days as numbers."""
+    rows: list[list[object]] = [["SalesOrderNumber", "DueDate", "OrderDate", "CustomerKey", "OrderQuantity", "UnitPrice",
+                                 "TaxAmt", "SalesAmount"]]  # fmt: skip
+    revenue = D(0)
+    for lines in orders(31):
+        for line in lines:
+            due = line.at + timedelta(days=12)
+            rows.append([f"SO{line.order}", f"{due:%Y%m%d}", f"{line.at:%Y%m%d}", line.customer, line.units,
+                         line.price, 0, line.amount])  # fmt: skip
+            revenue += line.amount
+    return Export("sales_fact_table", text_of(rows).encode(), revenue)
+
+
+@export
+def german_unit_prices() -> Export:
+    """The price of one unit, with its currency in the heading, and a quantity: no total at all."""
+    rows: list[list[object]] = [
+        ["Rechnungs-Nr.", "Rechnungsdatum", "Kunden-Nr.", "Anzahl Stück", "Einzelpreis (EUR)"]
+    ]
+    revenue = D(0)
+    for lines in orders(32):
+        for line in lines:
+            rows.append([line.order, f"{line.at:%d.%m.%Y}", line.customer, line.units, euro(line.price)])
+            revenue += line.amount
+    return Export(
+        "german_unit_prices",
+        text_of(rows, ";").encode("cp1252"),
+        revenue,
+        currency="EUR",
+        timezone="Europe/Berlin",
+    )
+
+
+@export
+def ebay_orders() -> Export:
+    """Dates such as Jan-06-19, and two columns of totals."""
+    rows: list[list[object]] = [["Sales Record Number", "Order Number", "Buyer Username", "Buyer Email", "Quantity",
+                                 "Sold For", "Total Price", "Sale Date", "Paid On Date"]]  # fmt: skip
+    revenue = D(0)
+    for k, lines in enumerate(orders(33)):
+        at = f"{lines[0].at:%b-%d-%y}"
+        rows.append([k, f"12-{lines[0].order}", f"buyer{k % 40}", lines[0].customer, 1, f"${total(lines):,.2f}",
+                     f"${total(lines) + 5:,.2f}", at, at])  # fmt: skip
+        revenue += total(lines) + 5
+    return Export("ebay_orders", text_of(rows).encode(), revenue)
+
+
+@export
+def database_dump_with_nulls() -> Export:
+    """Guests are written NULL, unpaid orders "On hold"."""
+    rows: list[list[object]] = [
+        ["order_id", "customer_id", "created_at", "order_status", "total_usd", "total_eur"]
+    ]
+    revenue = D(0)
+    for k, lines in enumerate(orders(34)):
+        guest, held = k % 11 == 3, k % 13 == 5
+        rows.append([lines[0].order, "NULL" if guest else lines[0].customer, lines[0].at, "On hold" if held else "Done",
+                     total(lines), f"{total(lines) * 9 / 10:.2f}"])  # fmt: skip
+        revenue += D(0) if guest or held else total(lines)
+    return Export("database_dump_with_nulls", text_of(rows).encode(), revenue)
+
+
+@export
+def workbook_of_three_sheets() -> Export:
+    rows: list[list[object]] = [["Order number", "Customer number", "Order date", "Revenue"]]
+    revenue = D(0)
+    for lines in orders(35):
+        rows.append([lines[0].order, lines[0].customer, lines[0].at, total(lines)])
+        revenue += total(lines)
+    sheets = {"Read me": [["Made by Finance"]], "Orders": rows, "Products": [["SKU", "Name"], ["A", "Thing"]]}
+    return Export("workbook_of_three_sheets", xlsx(sheets), revenue, ".xlsx")
+
+
+@export
 def workbook() -> Export:
     """An Excel file with a title row and real dates, made without the library that reads it."""
     rows: list[list[object]] = [["Orders of 2019"], ["Order ID", "Customer", "Order Date", "Total"]]
@@ -601,11 +676,11 @@ def workbook() -> Export:
     for lines in orders(27):
         rows.append([lines[0].order, lines[0].customer, lines[0].at, total(lines)])
         revenue += total(lines)
-    return Export("workbook", xlsx(rows), revenue, ".xlsx")
+    return Export("workbook", xlsx({"Orders": rows}), revenue, ".xlsx")
 
 
-def xlsx(rows: list[list[object]]) -> bytes:
-    """The smallest workbook that holds the rows: inline strings, numbers, dates in a date style."""
+def xlsx(sheets: dict[str, list[list[object]]]) -> bytes:
+    """The smallest workbook that holds the sheets: inline strings, numbers, dates in a date style."""
     import zipfile
     from xml.sax.saxutils import escape
 
@@ -616,7 +691,7 @@ def xlsx(rows: list[list[object]]) -> bytes:
             return f"<c><v>{value}</v></c>"
         return f'<c t="inlineStr"><is><t>{escape(str(value))}</t></is></c>'
 
-    sheet = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+    numbered = list(enumerate(sheets.items(), start=1))
     main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
     parts = {
@@ -626,14 +701,21 @@ def xlsx(rows: list[list[object]]) -> bytes:
         "_rels/.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
         f'<Relationship Id="r1" Type="{kind}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
         "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{kind}"><sheets>'
-        '<sheet name="Orders" sheetId="1" r:id="r1"/></sheets></workbook>',
+        + "".join(f'<sheet name="{title}" sheetId="{k}" r:id="r{k}"/>' for k, (title, _) in numbered)
+        + "</sheets></workbook>",
         "xl/_rels/workbook.xml.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
-        f'<Relationship Id="r1" Type="{kind}/worksheet" Target="worksheets/sheet1.xml"/>'
-        f'<Relationship Id="r2" Type="{kind}/styles" Target="styles.xml"/></Relationships>',
+        + "".join(
+            f'<Relationship Id="r{k}" Type="{kind}/worksheet" Target="worksheets/sheet{k}.xml"/>' for k, _ in numbered
+        )
+        + f'<Relationship Id="r0" Type="{kind}/styles" Target="styles.xml"/></Relationships>',
         "xl/styles.xml": f'<styleSheet xmlns="{main}"><cellXfs count="2"><xf numFmtId="0"/><xf numFmtId="22"/></cellXfs>'
         "</styleSheet>",
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{sheet}</sheetData></worksheet>',
     }  # fmt: skip
+    for k, (_, rows) in numbered:
+        cells = "".join(f"<row>{''.join(map(cell, row))}</row>" for row in rows)
+        parts[f"xl/worksheets/sheet{k}.xml"] = (
+            f'<worksheet xmlns="{main}"><sheetData>{cells}</sheetData></worksheet>'
+        )
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         for name, text in parts.items():

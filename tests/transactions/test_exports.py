@@ -52,6 +52,47 @@ def test_of_two_times_none_is_taken_unless_a_name_tells(tmp_path):
     assert detect(file, {}, {}, "shop").columns["order_time"] == "booked_sale"
 
 
+def test_a_price_of_one_unit_without_a_quantity_and_other_totals_are_mentioned(tmp_path):
+    file = tmp_path / "orders.csv"
+    rows = "\n".join(f"{k},C{k % 7},2020-01-{1 + k % 28:02d},{k}.50,{k}.70,x" for k in range(60))
+    file.write_text(f"order_id,customer,date,unit_price,weight,sku\n{rows}")
+    found = detect(file, {}, {}, "shop")
+    assert found.columns["amount"] == "unit_price"
+    assert sum("price of one unit" in note for note in found.notes) == 1
+    file.write_text(f"order_id,customer,date,total,subtotal,sku\n{rows}")
+    found = detect(file, {}, {}, "shop")
+    assert "the amount is 'total'; it could also be 'subtotal' (--column amount=...)" in found.notes
+
+
+def test_a_customer_who_stands_for_many_is_mentioned(tmp_path):
+    file = tmp_path / "orders.csv"
+    people = [*(f"C{k % 60}" for k in range(600)), *["Walk-in"] * 250]
+    rows = "\n".join(f"{k},{who},2020-01-{1 + k % 28:02d},{k}.50" for k, who in enumerate(people))
+    file.write_text(f"order_id,customer,date,total\n{rows}")
+    (note,) = [note for note in detect(file, {}, {}, "shop").notes if "one customer" in note]
+    assert "'Walk-in', has 29%" in note
+    assert "--leave-out customer=Walk-in" in note
+
+
+def test_a_preview_names_the_column_that_leaves_a_row_out_and_money_back_without_an_order(tmp_path):
+    file = tmp_path / "orders.csv"
+    file.write_text(
+        "order_id,customer,order_time,amount,status\n"
+        "1,a,2020-01-05 10:00,10.00,done\n"
+        "2,a,2020-01-06 10:00,4.00,on hold\n"
+        "3,b,2020-01-07 10:00,-4.00,done\n"
+    )
+    source = SourceConfig.model_validate(
+        {"name": "s", "path": str(file), "currency": "GBP", "timezone": "Europe/London", "firm": "Shop",
+         "columns": {"order_id": "order_id"}, "leave_out": {"status": ["on hold"]}}
+    )  # fmt: skip
+    seen = preview(source, tmp_path)
+    assert (seen.sales, seen.refunds_unmatched) == (10, 4)
+    failing = dict(seen.failing)
+    assert failing[2] == "status: left out on hold"
+    assert failing[3].startswith("refund without an order: ")
+
+
 def test_a_preview_counts_every_row_that_is_in_no_order(tmp_path):
     file = tmp_path / "orders.csv"
     file.write_text(
@@ -113,3 +154,22 @@ def test_line_items_with_discounts_refunds_and_guests_add_up_to_the_cent(tmp_pat
     assert seen.reasons["missing customer"] == guests
     assert seen.refund_rows == refunds
     assert seen.used + sum(seen.reasons.values()) == seen.rows == len(rows)
+
+
+def test_an_order_left_out_by_its_first_line_takes_its_other_lines_along(tmp_path):
+    """Shopify states an order's status and total on its first line alone: a voided order is no bad data."""
+    file = tmp_path / "orders.csv"
+    file.write_text(
+        "order_id,customer,order_time,amount,status\n"
+        "1,a,2020-01-05 10:00,10.00,paid\n"
+        "1,a,2020-01-05 10:00,,\n"
+        "2,b,2020-01-06 10:00,4.00,voided\n"
+        "2,b,2020-01-06 10:00,,\n"
+        "2,b,2020-01-06 10:00,,\n"
+    )
+    source = SourceConfig.model_validate(
+        {"name": "s", "path": str(file), "currency": "GBP", "timezone": "Europe/London", "firm": "Shop",
+         "columns": {"order_id": "order_id"}, "leave_out": {"status": ["voided"]}, "amount_of": "order"}
+    )  # fmt: skip
+    seen = preview(source, tmp_path)
+    assert (seen.sales, seen.reasons) == (10, {"left out": 3})
