@@ -1,5 +1,7 @@
 """Training on one core: windows a second against the same architecture in torch's own layers, and where the
-time goes: `python bench/training_speed.py`. With `--growth`: seconds and memory of a whole fit as firms grow."""
+time goes: `python bench/training_speed.py`. With `--growth`: seconds and memory of a whole fit as firms grow. With
+`--autograd`: `torch.func.vmap` and `torch.compile` beside the hand-written gradients; the latter needs a C++
+compiler and finds what it compiled before in its cache."""
 
 from __future__ import annotations
 
@@ -7,13 +9,13 @@ import argparse
 import resource
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from multiprocessing import get_context
-from time import process_time
+from time import process_time, time
 from typing import Any
 from unittest.mock import patch
 
@@ -106,28 +108,69 @@ class Windows:
         return Windows(self.numbers[rows], self.week_of_year[rows], self.month[rows], self.cohort[rows])
 
 
-def reference_steps(run: Run) -> Iterator[None]:
-    """Each `next` trains `STEPS` steps in torch's own way."""
-    data, config = run.data, run.config
+def reference_of(run: Run) -> Reference:
     with torch.random.fork_rng():
         torch.manual_seed(run.seed)
-        model = Reference(Network(run.sizes, data.dimensions()))
+        return Reference(Network(run.sizes, run.data.dimensions()))
+
+
+def adamw_of(named: Iterable[tuple[str, nn.Parameter]], config: TrainingConfig) -> torch.optim.Optimizer:
+    """The backbone at its lower rate, the AOV head with its stronger decay."""
+    backbone, aov, heads = list[nn.Parameter](), list[nn.Parameter](), list[nn.Parameter]()
+    for name, parameter in named:
+        part = aov if name.startswith("heads.2") else heads if name.startswith("heads") else backbone
+        part.append(parameter)
     groups = [
-        {"params": [q for n, q in model.named_parameters() if not n.startswith("heads")]},
-        {"params": [q for n, q in model.named_parameters() if n.startswith("heads.2")], "weight_decay": 0.1},
-        {"params": [q for n, q in model.named_parameters() if n[:7] in ("heads.0", "heads.1", "heads.3")]},
+        {"params": backbone, "lr": config.rate * config.backbone_share},
+        {"params": aov, "weight_decay": config.aov_decay},
+        {"params": heads},
     ]
-    groups[0]["lr"] = config.rate * config.backbone_share
-    optimiser = torch.optim.AdamW(groups, lr=config.rate, betas=(0.9, 0.98), weight_decay=config.decay)
+    return torch.optim.AdamW(groups, lr=config.rate, betas=(0.9, 0.98), weight_decay=config.decay)
+
+
+def reference_steps(run: Run, *, compiled: bool = False) -> Iterator[None]:
+    """Each `next` trains `STEPS` steps in torch's own way."""
+    data, config = run.data, run.config
+    model = reference_of(run)
+    optimiser = adamw_of(model.named_parameters(), config)
+    forward = torch.compile(model) if compiled else model
     windows, truth = Windows.of(data.batch), data.truth
     targets, known = truth.targets.t().contiguous(), truth.known.t().contiguous()
     weights = torch.tensor(config.weights.of(OUTCOMES))
     rows, _ = run.draws(LAST)
     for step, drawn in enumerate(rows):
-        error = (model(windows.take(drawn)) - targets[drawn]) * known[drawn]
+        error = (forward(windows.take(drawn)) - targets[drawn]) * known[drawn]
         optimiser.zero_grad()
         ((error * error).mean(0) @ weights).backward()
         nn.utils.clip_grad_norm_(model.parameters(), config.clip)
+        optimiser.step()
+        if step % STEPS == STEPS - 1:
+            yield
+
+
+def vmapped_steps(runs: Sequence[Run]) -> Iterator[None]:
+    """The same of several networks side by side: `vmap` over their stacked parameters."""
+    data, config = runs[0].data, runs[0].config
+    models = [reference_of(run) for run in runs]
+    stacked, buffers = torch.func.stack_module_state(models)
+    optimiser = adamw_of(stacked.items(), config)
+    windows, truth = Windows.of(data.batch), data.truth
+    targets, known = truth.targets.t().contiguous(), truth.known.t().contiguous()
+    weights = torch.tensor(config.weights.of(OUTCOMES))
+
+    def loss(p: dict[str, Tensor], b: dict[str, Tensor], drawn: Tensor) -> Tensor:
+        predicted = torch.func.functional_call(models[0], (p, b), (windows.take(drawn),))
+        error = (predicted - targets[drawn]) * known[drawn]
+        return (error * error).mean(0) @ weights
+
+    gradients = torch.func.vmap(torch.func.grad(loss), randomness="different")
+    drawn = torch.stack([run.draws(LAST)[0] for run in runs], 1)
+    for step, rows in enumerate(drawn):
+        found = gradients(stacked, buffers, rows)
+        norms = torch.stack([g.flatten(1).norm(dim=1) for g in found.values()]).norm(dim=0)
+        share = (config.clip / norms).clamp(max=1.0)
+        for name, gradient in found.items():
+            stacked[name].grad = gradient * share.view(-1, *[1] * (gradient.ndim - 1))
         optimiser.step()
         if step % STEPS == STEPS - 1:
             yield
@@ -176,6 +219,29 @@ def speed(data: TrainingSet, scaling: Scaling) -> None:
                 f"{dropout:8.1f} {size:6d} {rate['torch']:8,.0f} {rate['one']:8,.0f} {one:6.2f} "
                 f"{rate['three']:8,.0f} {three:6.2f}"
             )
+
+
+def autograd(data: TrainingSet, scaling: Scaling) -> None:
+    """What could take the place of the hand-written way back: `vmap` over torch's layers, and `torch.compile`."""
+    config = TrainingConfig(steps=LAST, batch=64, weights=LossWeights(C=0.0))
+    runs = [Run(data, NetworkConfig(dropout=0.3), config, k) for k in range(3)]
+    start = time()
+    compiled = reference_steps(runs[0], compiled=True)
+    next(compiled)
+    print(f"torch.compile: {time() - start:.0f} s until the first {STEPS} steps are done")
+    taken = medians(
+        {
+            "torch": reference_steps(runs[0]).__next__,
+            "compiled": compiled.__next__,
+            "vmap of three": vmapped_steps(runs).__next__,
+            "by hand": train(runs[:1], scaling, range(STEPS, LAST, STEPS)).__next__,
+            "by hand, three": train(runs, scaling, range(STEPS, LAST, STEPS)).__next__,
+        }
+    )
+    print("windows a second at batch 64, dropout 0.3, and how many times torch's layers")
+    for name, seconds in taken.items():
+        rate = 64 * STEPS * (3 if "three" in name else 1) / seconds
+        print(f"{name:>16} {rate:8,.0f} {rate * taken['torch'] / (64 * STEPS):6.2f}")
 
 
 def where(data: TrainingSet, scaling: Scaling, backbone: str) -> None:
@@ -251,7 +317,11 @@ def growth() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--growth", action="store_true", help="cost and memory of a fit as the firm grows")
-    if parser.parse_args().growth:
+    parser.add_argument(
+        "--autograd", action="store_true", help="vmap and torch.compile beside the hand-written way"
+    )
+    asked = parser.parse_args()
+    if asked.growth:
         growth()
         return
     torch.set_num_threads(1)
@@ -259,6 +329,9 @@ def main() -> None:
     scaling = Scaling.of(panel)
     data = TrainingSet.of(panel, scaling, OUTCOMES)
     print(f"{panel.n_cohorts} cohorts, {panel.n_weeks} weeks, {len(data)} windows")
+    if asked.autograd:
+        autograd(data, scaling)
+        return
     speed(data, scaling)
     for backbone in ("transformer", "lstm"):
         where(data, scaling, backbone)
