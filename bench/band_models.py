@@ -138,7 +138,8 @@ class Bench:
         factors = bench.factor_rows(learn_factors(realised_errors(self.con, Relations(), week, PLUS)))
         own, lent = self.paths(FLOORS), self.paths(LENDERS)
         frames, spent = [], 0.0
-        for panel in bench.panels(self.firms, self.seed):
+        done = [i for i in range(self.firms) if self.kept(TABLES[-1], STUDY, "probabilistic", i).exists()]
+        for panel in (bench.panels(self.firms, self.seed)[i] for i in done):
             seen = panel.until(week)
             forecasts, weeks = (
                 self.rows(name, panel.firm) for name in ("forecast_cohort_week", "forecast_week")
@@ -161,7 +162,10 @@ class Bench:
                 "forecast_band"
             ]
             frames.append(own_errors.assign(model=own_errors["model"] + ", own errors"))
-        print(f"bands of all models: {spent / self.firms:.2f} core-seconds a firm", file=sys.stderr)
+        print(
+            f"bands of all models: {spent / len(done):.2f} core-seconds a firm of {len(done)}",
+            file=sys.stderr,
+        )
         return pd.concat(frames)
 
     def rows(self, name: str, firm: str) -> pd.DataFrame:

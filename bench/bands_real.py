@@ -2,7 +2,8 @@
 
 Every 13 weeks from a year of history on, each of the firms with the most orders is forecast to the end of its data by
 `cbmt_plus`, which learns its prior from the firm alone. The bands have the shipped factors: one firm has no others to
-learn from. FILE is Parquet with the columns firm_id, customer_id, order_id, order_ts, amount.
+learn from. Beside them stands the raw posterior. FILE is Parquet with the columns firm_id, customer_id, order_id,
+order_ts, amount.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import pandas as pd
 from panel_results.document import table
 from threadpoolctl import threadpool_limits
 
-from cbmt_core.bands import LEVELS, draws_of
+from cbmt_core.bands import LEVELS, SHIPPED, BandFactors, draws_of
+from cbmt_core.bands.coverage import weighted_interval_score
+from cbmt_core.bands.factors import history_scale
 from cbmt_core.bands.judged import AHEAD
 from cbmt_core.compose import compose_draws
 from cbmt_core.models import CannotFit, build
@@ -41,17 +44,40 @@ def judged(file: str, firms: int) -> pd.DataFrame:
                 fitted = build("cbmt_plus").fit(seen, seed=1)
             except CannotFit:
                 continue
-            drawn = compose_draws(draws_of(seen, fitted, len(actual), seed=1, model="cbmt_plus"))
-            for t, (draws, happened) in enumerate(
-                zip([*drawn.sales.T, drawn.sales.sum(axis=1)], [*actual, actual.sum()], strict=True), 1
-            ):
-                ends = {level: np.quantile(draws, [0.5 - level / 200, 0.5 + level / 200]) for level in LEVELS}
-                ahead = next((name for name, (a, b) in AHEAD.items() if a <= t <= b), "")
-                found.append(
-                    {"firm": panel.firm, "ahead": ahead if t <= len(actual) else "sum",
-                     **{level: bool(low <= happened <= high) for level, (low, high) in ends.items()}}
-                )  # fmt: skip
+            history = seen.since_first_order().n_weeks
+            for bands, factors in (("shipped factors", SHIPPED), ("raw posterior", unchanged(history))):
+                drawn = compose_draws(
+                    draws_of(seen, fitted, len(actual), seed=1, model="cbmt_plus", factors=factors)
+                )
+                for t, (draws, happened) in enumerate(
+                    zip([*drawn.sales.T, drawn.sales.sum(axis=1)], [*actual, actual.sum()], strict=True), 1
+                ):
+                    ends = {
+                        f"{end}{level}": np.quantile(draws, 0.5 + sign * level / 200)
+                        for level in LEVELS
+                        for end, sign in (("low", -1), ("high", 1))
+                    }
+                    ahead = next((name for name, (a, b) in AHEAD.items() if a <= t <= b), "")
+                    found.append(
+                        {"firm": panel.firm, "bands": bands, "ahead": ahead if t <= len(actual) else "sum",
+                         "actual": happened, "median": np.median(draws), **ends,
+                         **{level: ends[f"low{level}"] <= happened <= ends[f"high{level}"] for level in LEVELS}}
+                    )  # fmt: skip
     return pd.DataFrame(found)
+
+
+def unchanged(history: int) -> BandFactors:
+    """Factors that leave the posterior of so many weeks as it is."""
+    return BandFactors(1 / history_scale(history), np.ones(3))
+
+
+def crps(rows: pd.DataFrame) -> pd.DataFrame:
+    """By kind of bands: CRPS of weeks and of sums, per cent of a firm's sales, the mean over firms."""
+    scored = rows.assign(
+        crps=weighted_interval_score(rows), of=np.where(rows["ahead"] == "sum", "sums", "weeks")
+    )
+    sums = scored.groupby(["bands", "of", "firm"])[["crps", "actual"]].sum()
+    return (100 * sums["crps"] / sums["actual"]).groupby(level=["bands", "of"]).mean().unstack()  # noqa: PD010
 
 
 def main() -> None:
@@ -65,12 +91,17 @@ def main() -> None:
     with threadpool_limits(1):
         rows = judged(asked.file, asked.firms)
     groups = [name for name in (*AHEAD, "sum") if name in set(rows["ahead"])]
-    held = 100 * rows.groupby("ahead")[list(LEVELS)].mean()
-    print(
-        f"{rows['firm'].nunique()} firms, {int((rows['ahead'] == 'sum').sum())} forecasts: per cent inside\n"
-    )
-    print(table(["level", *groups], [
-        [f"{level} %", *(f"{held.loc[name, level]:.1f}" for name in groups)] for level in LEVELS]))  # fmt: skip
+    held = 100 * rows.groupby(["bands", "ahead"])[list(LEVELS)].mean()
+    forecasts = int((rows["ahead"] == "sum").sum()) // rows["bands"].nunique()
+    print(f"{rows['firm'].nunique()} firms, {forecasts} forecasts: per cent inside\n")
+    kinds = list(rows["bands"].unique())
+    print(table(["bands", "level", *groups], [
+        [kind, f"{level} %", *(f"{held.loc[(kind, name), level]:.1f}" for name in groups)]
+        for kind in kinds for level in LEVELS]))  # fmt: skip
+    scores = crps(rows)
+    print("\nCRPS, per cent of sales\n")
+    print(table(["bands", "weeks", "sums"], [
+        [kind, *(f"{scores.loc[kind, of]:.2f}" for of in ("weeks", "sums"))] for kind in kinds]))  # fmt: skip
 
 
 if __name__ == "__main__":
