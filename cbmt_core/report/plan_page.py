@@ -72,6 +72,7 @@ def _sources(data: FirmData, story: Story, money: Money) -> dict[str, Any] | Non
         "share": percent(100 * ahead / story.sales, digits=0) if story.sales > 0 else "",
         "new": money.short(ahead),
         "existing": money.short(story.sales - ahead),
+        "whole": data.origin + 1 >= SEASON,
     }
 
 

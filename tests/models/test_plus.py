@@ -166,11 +166,11 @@ def test_old_customers_of_a_short_history_are_no_growth(until: str) -> None:
 
 def test_a_firm_founded_with_its_data_keeps_its_cohorts() -> None:
     grows = calibration(
-        simulate(4, firm="young", weeks=30, washout=0, censored=0, acquisition=lambda t: 2.0 + 3.0 * t)
+        simulate(4, firm="young", weeks=45, washout=0, censored=0, acquisition=lambda t: 2.0 + 3.0 * t)
     )
     assert not sold_before(grows)
     assert CbmtPlus().fit(grows, seed=1).record.parameters["topline"] == TOPLINE
     assert not sold_before(
-        replace(grows, S=np.full(30, 100.0), design=replace(grows.design, washout_weeks=1))
+        replace(grows, S=np.full(45, 100.0), design=replace(grows.design, washout_weeks=1))
     )
     assert sold_before(replace(grows, S=np.full(30, 100.0)))
