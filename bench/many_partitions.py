@@ -55,7 +55,7 @@ def fill(folder: Path, firms: int) -> str:
     keys = [unit.key for unit in project.intake.units()]
     graph = defs.resolve_asset_graph()
     with open_instance(project) as instance:
-        if set(keys) <= set(instance.get_dynamic_partitions(FIRM_PARTITIONS)):
+        if len(instance.get_materialized_partitions(dg.AssetKey("cohort_week"))) > 1:
             return keys[1]
         instance.add_dynamic_partitions(FIRM_PARTITIONS, keys)
         for asset in graph.materializable_asset_keys:

@@ -20,6 +20,7 @@ from typing import Any
 
 import dagster as dg
 from dagster._core.launcher import DefaultRunLauncher
+from dagster._core.storage.tags import RETRY_NUMBER_TAG
 
 from cbmt_core.atomic import lives
 from cbmt_core.names import Unit
@@ -289,7 +290,9 @@ def orphaned_runs(instance: dg.DagsterInstance, *, ui_is_gone: bool = False) -> 
         if pid:
             gone = host == socket.gethostname() and not lives(int(pid))
         else:
-            begun = run.status != dg.DagsterRunStatus.NOT_STARTED
+            # A backfill starts its own runs when the daemon is back. A retry that never started nobody starts again,
+            # and its backfill would wait for it for ever.
+            begun = run.status != dg.DagsterRunStatus.NOT_STARTED or RETRY_NUMBER_TAG in run.tags
             gone = begun and ui_is_gone and isinstance(instance.run_launcher, DefaultRunLauncher)
         if gone:
             found.append(run)

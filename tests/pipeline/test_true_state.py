@@ -204,9 +204,8 @@ def test_runs_of_a_killed_ui_are_failed_when_the_next_one_starts(made: Project) 
         @dg.job
         def anything() -> None: ...
 
-        def started(tags: dict[str, str]) -> str:
-            run = instance.create_run_for_job(anything, status=dg.DagsterRunStatus.STARTED, tags=tags)
-            return run.run_id
+        def started(tags: dict[str, str], status: dg.DagsterRunStatus = dg.DagsterRunStatus.STARTED) -> str:
+            return instance.create_run_for_job(anything, status=status, tags=tags).run_id
 
         gone = subprocess.Popen(["true"])
         gone.wait()
@@ -214,11 +213,17 @@ def test_runs_of_a_killed_ui_are_failed_when_the_next_one_starts(made: Project) 
         elsewhere = started({PROCESS: f"another-{socket.gethostname()}:{gone.pid}"})
         alive = started({PROCESS: f"{socket.gethostname()}:{os.getpid()}"})
         of_the_ui = started({})
+        of_a_backfill = started({}, dg.DagsterRunStatus.NOT_STARTED)
+        retry = started({"dagster/retry_number": "1"}, dg.DagsterRunStatus.NOT_STARTED)
         assert [run.run_id for run in orphaned_runs(instance)] == [dead]
         fail_orphaned_runs(made)
         assert instance.get_run_by_id(dead).status == dg.DagsterRunStatus.FAILURE  # type: ignore[union-attr]
         fail_orphaned_runs(made, ui_is_gone=True)
         assert instance.get_run_by_id(of_the_ui).status == dg.DagsterRunStatus.FAILURE  # type: ignore[union-attr]
+        assert instance.get_run_by_id(retry).status == dg.DagsterRunStatus.FAILURE  # type: ignore[union-attr]
+        # The daemon submits these when it is back.
+        assert instance.get_run_by_id(of_a_backfill).status == dg.DagsterRunStatus.NOT_STARTED  # type: ignore[union-attr]
+        instance.delete_run(of_a_backfill)
         for run_id in (elsewhere, alive):
             assert instance.get_run_by_id(run_id).status == dg.DagsterRunStatus.STARTED  # type: ignore[union-attr]
             instance.delete_run(run_id)
