@@ -186,7 +186,10 @@ def tell(folder: Path) -> None:
     others = [
         name for name in (*CONTROLS, *FAMILY_PARTS) if name != REFERENCE and any(name in f for f in firms)
     ]
-    print(f"economy {SEED}, `{PROFILE}`, SMAPE of the holdout (median in brackets); `cbmt` beside each:\n")
+    print(
+        f"economy {SEED}, `{PROFILE}`, SMAPE of the holdout. Total sales: mean (median). Drivers, cohort sales and how"
+    )
+    print("far the backbone moved: the other's (those of `cbmt` on the same firms).\n")
     header = ["network", "firms", "total sales", "`cbmt`", *JUDGED[1:], "`cbmt` wins: total", "cohort sales"]
     print(
         table(
