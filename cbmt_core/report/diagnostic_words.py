@@ -1,4 +1,4 @@
-"""What the diagnostics found, in sentences that follow from the numbers, whichever way they point."""
+"""Sentences about the results of the diagnostics, made from their numbers."""
 
 from __future__ import annotations
 
