@@ -40,7 +40,7 @@ _DESCRIPTIONS = {
     "models": "Names of models; all of them unless stated.",
     "profile": "smoke, demo, quick, standard or paper: how much work networks may be. cbmt.toml's unless stated.",
     "seed": "Seed of every fit.",
-    "fresh": "Search and train anew what is up to date, and forget the trials of earlier searches.",
+    "fresh": "Search and train again what is up to date, and forget the trials of earlier searches.",
 }
 
 

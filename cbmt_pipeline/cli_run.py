@@ -15,9 +15,9 @@ from cbmt_core.config import PROFILE_NAMES
 from cbmt_core.errors import CbmtError
 from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit, UnknownFirm
+from cbmt_core.report.words import plural
 from cbmt_core.timeline import PURPOSES, Purpose
 from cbmt_core.transactions import FileReport
-from cbmt_core.report.words import plural
 from cbmt_core.transactions.reasons import NOT_BAD
 from cbmt_pipeline.cli_summary import print_summary
 from cbmt_pipeline.holder import holding
@@ -96,9 +96,7 @@ def _set_aside(project: Project, entry: FileReport) -> str:
     help="Keep a line for every step, and say which diagnostics there are not.",
 )
 @click.option("--timings", is_flag=True, help="Say at the end how many seconds each step took.")
-@click.option(
-    "--all", "everything", is_flag=True, help="Make every firm anew, also those that are up to date."
-)
+@click.option("--all", "everything", is_flag=True, help="Remake every firm, also those that are up to date.")
 @click.pass_obj
 def run(
     project: Project,
