@@ -7,7 +7,7 @@ DEMO := data/demo
 # Two or more tests at a time, those that share fixtures on one worker; the long ones are not left to the end.
 SHARED := -n auto --dist loadgroup --no-loadscope-reorder
 
-.PHONY: help install demo test fast-test soak lint bench docs ui browser servers clean
+.PHONY: help install demo test fast-test coverage soak lint bench docs ui browser servers clean
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
@@ -38,6 +38,11 @@ test: $(READY) browser servers  ## every test
 
 fast-test: $(READY)  ## the tests that take seconds
 	@$(BIN)/python -m pytest $(SHARED) -m 'not slow'
+
+coverage: $(READY)  ## lines and branches that the quick tests reach, module by module
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check coverage==7.17.3 pytest-cov==7.1.0
+	@$(BIN)/python -m pytest $(SHARED) -m 'not slow' --cov=cbmt_core --cov=cbmt_pipeline --cov-branch \
+	  --cov-report=term:skip-covered
 
 soak: $(READY)  ## the long trials of docs/reliability.md: kills, full disks, load; an hour or more
 	@$(BIN)/python -m pytest -n0 -s -m soak

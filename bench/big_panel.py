@@ -84,7 +84,7 @@ def truth_file(project: Path, economy: Economy, index: int) -> Path:
 
 
 def check(project: Path, economy: Economy) -> None:
-    """Stop if the project holds another economy than the one asked for: its results would be told as this one's."""
+    """Stop if the project holds another economy than the one asked for: its results would be reported as this one's."""
     path = truth_file(project, economy, -1)
     told = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     expected = json.loads(truth_of(economy, economy.specs()[-1]).to_json())

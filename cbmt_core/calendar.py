@@ -69,6 +69,11 @@ def calendar_of(first: date, weeks: int, country: str = "US") -> Calendar:
 
     The holiday columns are the holidays that recur in the years 2010 to 2019, whatever the weeks, so that two
     calendars of one country always have the same columns.
+
+    Args:
+        first: Sunday of the first week.
+        weeks: number of weeks.
+        country: ISO code of a country whose holidays are known (`has_holidays`).
     """
     sundays = np.datetime64(first, "D") + 7 * np.arange(weeks)
     wednesdays = sundays + 3

@@ -27,6 +27,12 @@ def make_cohort_week(con: duckdb.DuckDBPyConnection, unit: Unit, orders: str, de
     is the week of their first order. The initial order is a customer's earliest; of orders at the same time it is the
     one with the smallest order id, so that the table does not depend on the order of rows. Such ties are rare and
     order ids are long, so only tied customers' ids are read.
+
+    Args:
+        con: connection with the orders.
+        unit: firm or segment, whose name goes into the column `firm`.
+        orders: name of the relation with customer, order_id, ordered_at, week and amount.
+        design: weeks of the tables.
     """
     panel = design.panel
     # For the left-censored cohort the first order ever is unknown, so all its orders are repeats.

@@ -363,7 +363,7 @@ class ProjectConfig(_Section):
                 place = ".".join(str(part) for part in item["loc"]) or "(top)"
                 says = item["msg"]
                 if item["type"] == "extra_forbidden":
-                    says = f"not known here; known are {', '.join(_section(item['loc'][:-1]).model_fields)}"
+                    says = f"unknown; known are {', '.join(_section(item['loc'][:-1]).model_fields)}"
                 lines.append(f"  {place}: {says}")
             raise ConfigError("\n".join(lines)) from None
 

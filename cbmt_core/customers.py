@@ -46,6 +46,13 @@ def read_panel(
     """A firm's panel from the relation `cohort_week`, with its customers where `orders` is given.
 
     A published file holds its timeline too: `read_panel(duckdb.connect("cbmt.duckdb"), "ACME")`.
+
+    Args:
+        con: connection with the relations.
+        firm: name, as in the column `firm`.
+        design: weeks of the panel; by default those stored in the published file.
+        cohort_week: name or SQL of the relation.
+        orders: name or SQL of the relation `transactions`; without it the panel has no single customers.
     """
     design = design or read_timeline(con)
     frame = con.execute(
@@ -73,6 +80,11 @@ def customer_history(
     Customers are sorted by cohort as in the panel, and within a cohort by their order weeks, whatever the order of
     the rows. Raises an error where cohort sizes differ from `cohort_week`: the orders are then not those that the
     cohorts were counted from.
+
+    Args:
+        orders: SQL relation of the firm's orders: customer and week.
+        cohort_week: SQL relation of the firm's rows of that table.
+        design: weeks of the panel.
     """
     first, last = design.panel.first, design.panel.last
     cohort = f"greatest(min(week), DATE '{design.left_censored_cohort or first}')"

@@ -55,7 +55,14 @@ class StudyDesign(Timeline):
         holdout_weeks: int | None = None,
         country: str = "US",
     ) -> StudyDesign:
-        """The study of data observed on every day from `first_day` to `last_day`, over all of its weeks."""
+        """The study of data observed on every day from `first_day` to `last_day`, over all of its weeks.
+
+        Args:
+            washout_weeks: weeks before the study; by default as `choose_washout` says.
+            validation_weeks: last weeks of the calibration, used to choose settings.
+            holdout_weeks: weeks to forecast, at most 52; by default as `over` says.
+            country: ISO code of the holiday calendar.
+        """
         have = whole_weeks(first_day, last_day)[1]
         need = MIN_TRAINING_WEEKS + validation_weeks + (washout_weeks or 0)
         need += MIN_HOLDOUT_WEEKS if holdout_weeks is None else holdout_weeks

@@ -89,6 +89,14 @@ def run_models(
     """Run each model on `panel.until(origin)`, which holds nothing after the origin; `horizon` is at least 1.
 
     Arithmetic uses one thread: firms run in parallel, and sums do not depend on the number of cores.
+
+    Args:
+        panel: the firm's panel; weeks after the origin are cut off.
+        models: names in `MODELS`.
+        origin: Sunday of the last week that the models see.
+        horizon: weeks to forecast.
+        seed: seed of every model.
+        on_model: called with each run when it is done.
     """
     if horizon < 1:
         raise ValueError(f"a forecast goes at least one week ahead, not {horizon}")

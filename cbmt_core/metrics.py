@@ -43,6 +43,11 @@ def smape(actual: Floats, forecast: Floats, weight: Floats | None = None) -> flo
 
     Entries whose actual value is NaN are unknown and are left out; `weight`
     (broadcast) makes the mean a weighted one. NaN when nothing is known.
+
+    Args:
+        actual: observed values; NaN where unknown.
+        forecast: forecast values, of the same shape.
+        weight: weights that broadcast to that shape; equal by default.
     """
     weights = _weights(actual, weight)
     if weights.sum() == 0:
@@ -57,6 +62,11 @@ def mase(actual: Floats, forecast: Floats, weight: Floats | None = None) -> floa
     Rows of a matrix are series of their own: errors and naive steps are averaged over all rows before the division,
     so that a cohort with constant values does not divide by zero. Across an unknown (NaN) week the naive forecast is
     the last known value. NaN when the scale is unknown, or zero while the error is not.
+
+    Args:
+        actual: [weeks] or [series, weeks] observed values; NaN where unknown.
+        forecast: forecast values, of the same shape.
+        weight: weights that broadcast to that shape; equal by default.
     """
     rows, guesses = np.atleast_2d(actual), np.atleast_2d(forecast)
     weights = _weights(rows, weight)
@@ -83,6 +93,11 @@ def score(panel: FirmPanel, forecast: RevenueForecast, origin: date) -> list[Sco
     panel, those born after the origin included; a forecast cohort without customers shows in acquisition and total
     sales. Horizons longer than the forecast or the panel are left out. A forecast of sales alone is scored on total
     sales alone.
+
+    Args:
+        panel: panel that goes on after the origin.
+        forecast: forecast of the weeks after the origin.
+        origin: Sunday of the last week before the forecast.
     """
     start = int(np.searchsorted(panel.weeks, np.datetime64(origin, "D"), side="right"))
     if start == panel.n_weeks or forecast.weeks[0] != panel.weeks[start]:

@@ -196,7 +196,14 @@ class FirmPanel:
         design: Timeline,
         customers: CustomerHistory | None = None,
     ) -> Self:
-        """Build the panel from a firm's `cohort_week` rows."""
+        """Build the panel from a firm's `cohort_week` rows.
+
+        Args:
+            firm: name of the firm.
+            cohort_week: cohort, week, left_censored, cohort_size, ropc, aov and sales of every cohort and week.
+            design: weeks of the panel; the rows must cover them.
+            customers: order weeks of single customers, for models that need them.
+        """
         if cohort_week.empty:
             raise BadFirmData(
                 firm, "has no cohort in the weeks after the washout; check its dates and its quarantine"

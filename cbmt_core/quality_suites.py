@@ -96,7 +96,7 @@ def _transactions_suite(e: Any, facts: Facts) -> list[Any]:
     passing = min(1.0, math.ceil(counts.rows_bad / _counted(counts) * 1000) / 1000)
     return [
         _promise(between, "every field of every order is filled", column="incomplete", max_value=0),
-        _promise(between, "a customer's order id stands once", column="repeated", max_value=0),
+        _promise(between, "a customer's order ids are unique", column="repeated", max_value=0),
         _promise(between, "every amount is above zero", column="smallest", min_value=0, strict_min=True),
         _promise(between, "every order lies in its week", column="in_wrong_week", max_value=0),
         _promise(between, "every order lies in the project's dates", column="outside", max_value=0),
@@ -204,7 +204,7 @@ def _firm_week_suite(e: Any, facts: Facts) -> list[Any]:
     return [
         _promise(e.ExpectTableRowCountToEqual, says, value=weeks * facts.firms),
         *(of_each if facts.firms > 1 else []),
-        _once(e, "each week stands once", ["week"], facts),
+        _once(e, "each week has one row", ["week"], facts),
         _promise(between, "no count of new customers is negative", column="acquired", min_value=0),
         _promise(between, "its orders are those of the transactions (difference)", column="order_gap",
                  **zero),

@@ -91,6 +91,18 @@ def search(
     `objective` returns an error and notes. Trials run one after the other, and their draws depend only on the seed
     and on the trials before. A stored study is identified by its name, the search's settings and `depends`,
     everything else that the errors depend on: when any of these changes, a new study begins.
+
+    Args:
+        objective: returns the error of a setting and notes on it; it may report stages and be pruned.
+        space: distribution of each setting.
+        first: settings to try first; the first one is the default.
+        stages: number of trials of each stage.
+        seed: seed of the draws.
+        storage: journal file or database address; None: not stored.
+        study: name of the stored study.
+        depends: everything else that the errors depend on; its `repr` identifies the study.
+        margin: share by which a setting must beat the default.
+        progress: called with the trials done and the trials to do.
     """
     settings = repr((sorted(space.items()), list(first), stages, seed, depends))
     opened = _open(storage, f"{study}/{hashlib.sha256(settings.encode()).hexdigest()[:16]}")

@@ -40,7 +40,7 @@ _DESCRIPTIONS = {
     "models": "Names of models; all of them unless stated.",
     "profile": "smoke, demo, quick, standard or paper: how much work networks may be. cbmt.toml's unless stated.",
     "seed": "Seed of every fit.",
-    "fresh": "Search and train anew what is up to date, and forget the trials of earlier searches.",
+    "fresh": "Search and train again what is up to date, and forget the trials of earlier searches.",
 }
 
 
@@ -162,7 +162,7 @@ def _by_firm(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefin
 
 
 def _judged(outcome: Outcome, state: State, step: Step, unit: Unit) -> Outcome:
-    """The outcome, with a verdict on the forecasts if the step promises one."""
+    """The outcome, with a verdict on the forecasts if the step has checks."""
     return replace(outcome, verdicts=(verdict_on_forecasts(state, step, unit),)) if step.promises else outcome
 
 
@@ -175,9 +175,9 @@ def _outcomes_of(
     settings: dict[str, Any],
     firms: list[Unit],
 ) -> Generator[list[Outcome] | Exception, None, None]:
-    """What comes of each firm in turn, made when it is asked for: its outcomes, or the error that stopped it.
+    """Yield each firm's outcomes, or the error that stopped it, carrying out its tasks when the caller asks for it.
 
-    To be closed: the tasks of firms that are prepared together are held until then.
+    Close the iterator: until then the tasks of firms that are prepared together stay locked.
     """
 
     def tasks_of(unit: Unit) -> list[Task] | Exception:
@@ -258,7 +258,7 @@ def _why_nothing(project: Project, step: Step) -> str:
 
 
 def _settings(context: dg.AssetExecutionContext, config: dg.Config) -> dict[str, Any]:
-    """The run's configuration, and what the tags of a scheduled backfill say in its place."""
+    """The run's configuration, or that in the tags of a scheduled backfill."""
     settings, tags = config.model_dump(), context.run.tags
     if ONLY_MISSING in tags:
         settings["only_missing"] = True
@@ -341,7 +341,7 @@ def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, uni
 def _record_nothing(
     context: dg.AssetExecutionContext, state: State, step: Step, unit: Unit, tags: Tags
 ) -> None:
-    """A backfill waits for a materialisation of every firm it asked for, also where there was nothing to do."""
+    """Record a materialisation for a firm without tasks: a backfill waits for one of every firm it asked for."""
     if BACKFILL not in context.run.tags:
         return
     for asset in step.asset_needs:
@@ -353,7 +353,7 @@ def _record_nothing(
 
 
 def _shown(step: Step, outcome: Outcome, asset: str) -> dict[str, Any]:
-    """What the UI shows of a materialisation."""
+    """Metadata of a materialisation for the UI."""
     own = outcome.metadata.get(asset, {}) if step.assets else outcome.metadata
     metadata = {name: _value(value) for name, value in own.items()}
     if step.assets and outcome.rows:

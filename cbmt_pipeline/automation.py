@@ -1,4 +1,4 @@
-"""What happens by itself: new files are read, new firms become partitions, changed firms are made anew."""
+"""Sensors and jobs: read new files, add partitions for new firms, remake changed firms, finish backfills."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Backfills of what is stale: which assets and firms they hold, and what is left when firms failed in one."""
+"""Backfills of stale assets: their assets and firms, and the rest to make when firms failed in one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ JOB = "cbmt/job"
 
 @dataclass(frozen=True)
 class Target:
-    """What a backfill is to make: the firms (partition keys) of each step, and the steps across firms."""
+    """Target of a backfill: the firms (partition keys) of each step, and the steps across firms."""
 
     firms: Mapping[str, frozenset[str]]
     across: frozenset[str]
@@ -55,7 +55,7 @@ class Target:
         return frozenset().union(*self.firms.values())
 
     def subset(self, plan: Plan, graph: BaseAssetGraph[Any]) -> AssetGraphSubset:
-        """The same as Dagster's partitions of assets."""
+        """The target as Dagster's subset of asset partitions."""
         chosen = {
             AssetKeyPartitionKey(dg.AssetKey(asset), firm)
             for name, keys in self.firms.items()
@@ -69,7 +69,7 @@ class Target:
 
 
 def stale_target(state: State, purposes: Sequence[Purpose], without: Collection[str] = ()) -> Target:
-    """Everything that is stale at origins for these purposes, and all that will be once that is made anew.
+    """Everything that is stale at origins for these purposes, and everything that becomes stale when it is remade.
 
     Args:
         without: steps that are left out.
@@ -114,7 +114,7 @@ def broken_steps(instance: dg.DagsterInstance, backfill_id: str) -> set[str]:
 
 
 def left_over(data: AssetBackfillData, plan: Plan, broken: Collection[str]) -> Target:
-    """What a finished backfill left out because something failed, without what rests on those failures.
+    """The rest of a finished backfill: what it left out because something failed, except what needs the failed parts.
 
     Dagster gives up whatever depends on a failed partition, so that one bad firm keeps every asset across firms, and
     what is made from these for the other firms, from being made.

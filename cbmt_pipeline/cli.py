@@ -143,7 +143,7 @@ def simulate(project: Project, firms: int, scale: float, seed: int, out: Path, f
 
 @main.command()
 @click.option(
-    "--refresh", is_flag=True, help="Move the study to the newest weeks; `cbmt run` then makes it anew."
+    "--refresh", is_flag=True, help="Move the study to the newest weeks; `cbmt run` then makes it again."
 )
 @click.pass_obj
 def study(project: Project, refresh: bool) -> None:
@@ -157,10 +157,10 @@ def study(project: Project, refresh: bool) -> None:
         before = project.config.study
         moved = project.move_study()
         if before and (before.origin, before.holdout_weeks) == (moved.origin, moved.holdout_weeks):
-            console.print("the study stands at the newest weeks already")
+            console.print("the study already ends with the newest week")
         else:
             console.print(
-                f"the study was moved; `cbmt run` makes it anew (earlier ones stay in {project.data}/lake)"
+                f"the study was moved; `cbmt run` makes it again (earlier ones stay in {project.data}/lake)"
             )
     if why := project.why_no_study():
         raise CbmtError(f"there is no study: {why}")

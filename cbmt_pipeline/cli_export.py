@@ -1,4 +1,4 @@
-"""`cbmt export`: the published tables as a file or folder that can be given away."""
+"""`cbmt export`: the published tables as a self-contained file or folder."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ MOST_TOLD = 20
 
 
 def read_new_files(project: Project) -> None:
-    """Read what waits in the sources, and say what was found."""
+    """Read new files of the sources and print what was found."""
     project.check_schema()
     step = the_plan()["intake"]
     before, there = {entry.stem for entry in project.intake.ledger()}, project.lake.units("firm_week")
@@ -68,7 +68,7 @@ def read_new_files(project: Project) -> None:
 
 
 def _set_aside(project: Project, entry: FileReport) -> str:
-    """What of a file was not used: rows that every export has, and bad ones."""
+    """Rows of a file that were not used: ordinary ones, such as cancelled orders, and bad ones."""
     found = project.intake.bad_rows(entry) if entry.bad_rows else {}
     parts = []
     for words, reasons in (("set aside", found.keys() & NOT_BAD), ("cannot be used", found.keys() - NOT_BAD)):
@@ -96,9 +96,7 @@ def _set_aside(project: Project, entry: FileReport) -> str:
     help="Keep a line for every step, and say which diagnostics there are not.",
 )
 @click.option("--timings", is_flag=True, help="Say at the end how many seconds each step took.")
-@click.option(
-    "--all", "everything", is_flag=True, help="Make every firm anew, also those that are up to date."
-)
+@click.option("--all", "everything", is_flag=True, help="Remake every firm, also those that are up to date.")
 @click.pass_obj
 def run(
     project: Project,
@@ -222,7 +220,7 @@ def _say_weeks(project: Project) -> None:
 
 @dataclass
 class Job:
-    """One `cbmt run`: what to bring up to date, and what came of it."""
+    """One `cbmt run`: its options and its results."""
 
     project: Project
     plan: Plan

@@ -1,4 +1,4 @@
-"""`cbmt status` and `cbmt doctor`: what is up to date and what is not, and whether the project can run here."""
+"""`cbmt status` and `cbmt doctor`: the state of files, firms and steps, and checks of the machine and project."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `cbmt run` says at the end: how models did, what could not be made, where the results are."""
+"""The summary at the end of `cbmt run`: errors of models, failures, and where the results are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_MODELS = 5
 
 
 def print_summary(project: Project, seconds: float, changed: bool, verbose: bool) -> None:
-    """Print what was published.
+    """Print the summary.
 
     Args:
         seconds: how long the run took.

@@ -1,4 +1,4 @@
-"""When an asset is made by itself, once the automation sensor is switched on."""
+"""Automation conditions of the assets."""
 
 from __future__ import annotations
 

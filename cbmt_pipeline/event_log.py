@@ -1,7 +1,7 @@
 """Dagster's SQLite event log with connections that stay open.
 
-Dagster's own opens a new engine and connection for every event and looks up the tables' columns each time, which is
-most of what an event costs. Tables, files and everything read from them are Dagster's.
+Dagster's own class opens a new engine and connection for every event and looks up the tables' columns each time,
+which is most of the cost of an event. Tables, files and everything read from them are Dagster's.
 """
 
 from __future__ import annotations

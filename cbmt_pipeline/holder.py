@@ -1,4 +1,4 @@
-"""Who works on a project: one `cbmt run` and one `cbmt ui` at a time, and one process at a time on each task.
+"""Locks on a project: one `cbmt run` and one `cbmt ui` at a time, and one process at a time for each task.
 
 Locks are the kernel's and die with their holders, also when those are killed. The file of a lock says who has it.
 """
@@ -67,7 +67,7 @@ def holding_task(project: Project, key: str, on_wait: Callable[[str], None]) -> 
 
     Args:
         key: a name for the task that can be a file's.
-        on_wait: is told who has the task, if another process does.
+        on_wait: called with the holder of the task, if it is another process.
     """
     path = project.task_locks / key
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def _let_go(descriptor: int) -> None:
 
 
 def _sign(descriptor: int) -> None:
-    """Write into a lock's file who has it."""
+    """Write the holder into a lock's file."""
     me = {
         "host": socket.gethostname(),
         "process": os.getpid(),

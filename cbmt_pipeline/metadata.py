@@ -1,4 +1,4 @@
-"""What the UI shows about a materialised table: rows, columns, and a picture."""
+"""Metadata of a materialised table for the UI: rows, columns, and a picture."""
 
 from __future__ import annotations
 

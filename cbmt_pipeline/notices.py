@@ -1,4 +1,4 @@
-"""Telling somebody that a run failed: which firm, which step, why, and what to do."""
+"""Notices of failed runs: which firm, which step, why, and what to do."""
 
 import json
 import os
@@ -25,7 +25,7 @@ ATTEMPTS, TIMEOUT = 3, 20
 
 @dataclass(frozen=True)
 class Notice:
-    """What is told about one failed run."""
+    """A notice of one failed run."""
 
     run_id: str
     project: str

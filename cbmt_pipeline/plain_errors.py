@@ -39,7 +39,7 @@ _TEXTS = {
 
 
 def plain(error: BaseException | None, *folders: Path) -> str:
-    """The cause in one line, with what to do; empty where the error is none of these.
+    """The cause in one line, with what to do; empty for other errors.
 
     Args:
         folders: where the error may have happened, to see whether a disk is full.

@@ -1,4 +1,4 @@
-"""What planning steps and commands share: the forecast to plan with, as draws."""
+"""Shared by planning steps and commands: the forecast to plan with, as draws."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def plan_of(
 
 
 def file_digest(project: Project, name: str | None) -> str:
-    """Changes when a file that a setting names does: by path, size and time of change."""
+    """Digest of a file's path, size and modification time."""
     if name is None:
         return ""
     path = project.root / name

@@ -1,4 +1,4 @@
-"""What is being done now: from the worker processes to a bar, or to lines where there is no terminal."""
+"""Progress reports from the worker processes, shown as a bar, or as lines where there is no terminal."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEMORY = 1800.0
 
 @dataclass(frozen=True)
 class News:
-    """What a run is doing for a firm, and which share of that firm's work is done."""
+    """A progress report: what a run is doing for a firm, and the share of that firm's work that is done."""
 
     firm: str
     """Its partition key."""
@@ -45,7 +45,7 @@ _listener: Callable[[News], object] | None = None
 
 
 def listen(listener: Callable[[News], object] | None) -> None:
-    """Have this process's news told to `listener`; without one they go nowhere."""
+    """Send this process's reports to `listener`; without one they are dropped."""
     global _listener
     _listener = listener
 
@@ -96,7 +96,7 @@ class Bar:
         self._progress.stop()
 
     def hear(self, news: News) -> None:
-        """Something goes on for a firm."""
+        """Take a report about a firm."""
         self._under_way[news.firm] = news
         self._show()
 

@@ -86,7 +86,7 @@ class Workers:
         return self._pool
 
     def close(self, *, cancel: bool = False) -> None:
-        """Let go of the processes; the next `open` starts new ones."""
+        """Stop the processes; the next `open` starts new ones."""
         if self._pool is not None:
             self._pool.shutdown(cancel_futures=cancel)
             self._pool = None
@@ -204,7 +204,7 @@ def _outcomes(
 
 
 def _begin(news: Any) -> None:
-    """A worker tells its news to the process that started it, and does not outlive it."""
+    """Start of a worker process: it reports to the process that started it, and exits with it."""
     news.cancel_join_thread()
     progress.listen(news.put)
     parent = multiprocessing.parent_process()
@@ -258,7 +258,7 @@ def _warnings(instance: dg.DagsterInstance, run_id: str) -> tuple[str, ...]:
 
 
 def _why(event: dg.DagsterEvent) -> str:
-    """What made a step fail: our own words where there are some, else the innermost error."""
+    """The cause of a step's failure: our own message if there is one, otherwise the innermost error."""
     data = event.step_failure_data
     if data.user_failure_data and data.user_failure_data.description:
         return data.user_failure_data.description
@@ -271,10 +271,10 @@ def _why(event: dg.DagsterEvent) -> str:
 def fail_orphaned_runs(project: Project, *, ui_is_gone: bool = False) -> None:
     """Mark runs whose process is gone as failed.
 
-    They would look under way for ever, and take the place of others in the queue: nobody else watches over them.
+    Otherwise they would look unfinished for ever and block others in the queue.
 
     Args:
-        ui_is_gone: no `cbmt ui` is running, so nobody does the runs that one started and that name no process.
+        ui_is_gone: whether no `cbmt ui` is running, so that runs without a process that it started are orphaned too.
     """
     with open_instance(project) as instance:
         for run in orphaned_runs(instance, ui_is_gone=ui_is_gone):
@@ -283,7 +283,7 @@ def fail_orphaned_runs(project: Project, *, ui_is_gone: bool = False) -> None:
 
 
 def orphaned_runs(instance: dg.DagsterInstance, *, ui_is_gone: bool = False) -> list[dg.DagsterRun]:
-    """Runs that look under way on this machine and whose process is gone."""
+    """Unfinished runs on this machine whose process is gone."""
     found = []
     for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
         host, _, pid = run.tags.get(PROCESS, "").partition(":")

@@ -19,7 +19,7 @@ CRON = {"weekly": "0 6 * * 1", "study": "0 3 2 1,4,7,10 *"}
 
 
 class StudyRun(dg.Config):
-    """How the study is repeated."""
+    """Settings of the job `study`."""
 
     move: bool = True
     """Move the study to the newest weeks first; otherwise make what of it is missing or stale where it stands."""

@@ -10,9 +10,9 @@ __all__ = ["upgrade"]
 
 
 def upgrade(project: Project) -> list[str]:
-    """Keep the intake and the networks' searches, pin the study, remove what is made from them; say what was done.
+    """Keep the intake and the networks' searches, pin the study, remove what is made from them; return what was done.
 
-    Every part may be repeated: whoever is stopped in the middle runs it again.
+    Every part may be repeated, so an interrupted upgrade can be run again.
     """
     found = project.lake_schema()
     if found is None or found == LAKE_SCHEMA:

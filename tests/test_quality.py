@@ -83,7 +83,7 @@ BROKEN = {
         (order("order_id = NULL"), "every field of every order is filled", "1"),
         (
             "UPDATE transactions SET order_id = 'x', customer = 'c0' WHERE order_id IN ('o1', 'o2')",
-            "a customer's order id stands once",
+            "a customer's order ids are unique",
             "1",
         ),
         (order("amount = -5"), "every amount is above zero", "-5"),
@@ -124,7 +124,7 @@ BROKEN = {
     ],
     "firm_week": [
         (f"DELETE FROM firm_week {IN_WEEK}", "it has the 8 weeks after the washout", "found 7"),
-        (firm("week = week + 7"), "each week stands once", f"week {WEEK_3 + WEEK}"),
+        (firm("week = week + 7"), "each week has one row", f"week {WEEK_3 + WEEK}"),
         (firm("acquired = -1"), "no count of new customers is negative", ""),
         (firm("orders = orders + 1"), "its orders are those of the transactions", ""),
         (firm("sales = sales + 1"), "its sales are those of the transactions", ""),

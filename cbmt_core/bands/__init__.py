@@ -1,4 +1,4 @@
-"""Bands: joint draws of the drivers, calibrated on backtests, and every range as a quantile of the same draws."""
+"""Bands: joint draws of the drivers, calibrated on backtests, and ranges as quantiles of these draws."""
 
 from cbmt_core.bands.coverage import band_coverage, band_pit
 from cbmt_core.bands.draws import DRAWS, draw_drivers, draws_of, generator

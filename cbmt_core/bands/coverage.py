@@ -1,4 +1,4 @@
-"""How often bands held what happened: coverage, width, interval score, CRPS and PIT."""
+"""Coverage of bands: share of outcomes inside, width, interval score, CRPS and PIT."""
 
 from __future__ import annotations
 

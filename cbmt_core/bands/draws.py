@@ -39,7 +39,7 @@ def draw_drivers(
     *,
     counting: bool = True,
 ) -> DriverDraws:
-    """Joint paths of the drivers: the forecast, calibrated deviations from it, and the luck of single orders.
+    """Joint paths of the drivers: the forecast, calibrated deviations from it, and Poisson noise of counts.
 
     Customers acquired and repeat orders are whole numbers with the drawn rates as their expectations (Poisson). The
     numbers are rounded to what a single-precision float holds, so that stored draws compose to the same sales.
@@ -49,7 +49,7 @@ def draw_drivers(
         deviations: of the logs of the drivers.
         factors: by which the deviations are multiplied.
         rng: see `generator`.
-        counting: add the luck of single orders, which realised errors hold already.
+        counting: add Poisson noise; realised errors contain it already.
     """
     weekly = (
         deviations.weekly * factors.weekly[:, None] * _tails(len(deviations.weekly), len(centre.weeks), rng)

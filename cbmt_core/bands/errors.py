@@ -1,4 +1,4 @@
-"""Errors that backtests made in the drivers, in logs, beside what the model expected of them."""
+"""Log errors of backtests in the drivers, with the standard deviations that the model expected."""
 
 from __future__ import annotations
 

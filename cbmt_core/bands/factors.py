@@ -1,4 +1,4 @@
-"""BandFactors: by how much a model's own distribution is widened or narrowed, learned from its backtests."""
+"""BandFactors: calibration factors of a model's own distribution, learned from its backtests."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BandFactors:
     """The firm's own multiplier, which follows how often its bands missed."""
 
     def at(self, history: int) -> BandFactors:
-        """For a forecast that has seen `history` weeks, the firm's own multiplier included."""
+        """The factors of a forecast made from `history` weeks, the firm's own multiplier included."""
         return replace(
             self, lasting=self.lasting * (history_scale(history) * self.own), weekly=self.weekly * self.own
         )
@@ -66,7 +66,7 @@ SHIPPED = BandFactors(lasting=np.array([1.05, 1.0, 1.1]), weekly=np.array([0.95,
 
 
 def history_scale(weeks: npt.ArrayLike) -> Floats:
-    """[..., 3] factor of each driver's lasting errors for so many weeks of history; 1 from `SETTLED_WEEKS` on."""
+    """[..., 3] factor of each driver's lasting errors by weeks of history; 1 from `SETTLED_WEEKS` on."""
     seen = np.clip(np.asarray(weeks, float), LEAST_WEEKS, SETTLED_WEEKS)
     return np.asarray((SETTLED_WEEKS / seen[..., None]) ** HISTORY_POWER)
 

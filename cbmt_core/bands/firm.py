@@ -52,7 +52,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FirmBands:
-    """What the bands of a firm are made from, all of it known at the origin."""
+    """Inputs of a firm's bands, all known at the origin."""
 
     panel: FirmPanel
     baseline: Baseline | None

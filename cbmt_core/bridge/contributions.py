@@ -77,7 +77,7 @@ class Contributions(NamedTuple):
     spend_per_order: Floats
     """Existing base: more or less spent on each."""
     net_replenishment: Floats
-    """Sales to later cohorts, less the baseline's initial orders, which come but once."""
+    """Sales to later cohorts, less the baseline's initial orders, which happen only once."""
 
 
 def contributions(Q0: Floats, S0: Floats, I0: Floats, Q1: Floats, S1: Floats, G1: Floats) -> Contributions:

@@ -52,6 +52,14 @@ def bridge_errors(
     model. A model is compared when it has at least the share `coverage` of these firms (in the paper: all of them).
     The strict sample (firms where both pass the strict rule) has no intervals. Errors in currency are left out where
     firms have different currencies. `firms` lists the firms to use (`whole_firms`).
+
+    Args:
+        bridge: rows of that table, between one pair of windows.
+        models: models to compare; all of them by default.
+        reference: model that the others are compared with; by default `reference_of`.
+        coverage: share of the sample that a model must have, 0 to 1.
+        resamples: number of bootstrap resamples.
+        seed: seed of the resamples.
     """
     if len(bridge[["baseline_first", "target_first"]].drop_duplicates()) > 1:
         raise ValueError("compare bridges between the same two windows; there are others in the table")

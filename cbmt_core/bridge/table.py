@@ -39,6 +39,11 @@ def bridge_table(
 
     Baseline weeks are observed ones on both sides; target weeks up to the origin, if any, too. Firms whose
     target is not yet observed have no realised row. A row that cannot be used has its reason in the column `reason`.
+
+    Args:
+        windows: baseline, target, and the origin of the forecasts.
+        purpose: purpose of the forecasts, stored in every row.
+        forecasts: whether to add a row for each model.
     """
     parts = [_realised(con, relations, windows)]
     if forecasts:

@@ -44,7 +44,7 @@ _ALL = (
             FIRM,
             Column("measure", "VARCHAR", "name of the measure; exhibit.comovement_measures explains it"),
             _number("value", "of drivers in log(1 + x), as the paper prints it; NULL with too little history"),
-            _number("adjusted", "the same without slow movement and holidays, which the calendar tells every model"),
+            _number("adjusted", "the same without slow movement and holidays, which every model has as inputs"),
         ),
     ),
     Table(
@@ -152,7 +152,7 @@ _ALL = (
     ),
     Table(
         "predicted_error",
-        "How hard each firm is to forecast, told from what was known at the origin (PHE).",
+        "How hard each firm is to forecast, predicted from what was known at the origin (PHE).",
         ("firm",),
         (
             FIRM,

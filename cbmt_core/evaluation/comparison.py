@@ -68,6 +68,15 @@ def compare(
     one sample, the same firms for every model in it; industries divide the sample of the full horizon. Ranks are
     among the models that forecast all five outcomes (section "Absolute and Relative Performance Evaluation"); where
     models tie for the first rank on a firm, each counts a fraction of it.
+
+    Args:
+        accuracy: rows of that table, of one origin.
+        firms: firms to use, with their industries (`whole_firms`).
+        models: models to compare; all of them by default.
+        reference: model that the others are compared with; by default `reference_of`.
+        coverage: share of the reference's firms that a model must have.
+        resamples: number of bootstrap resamples; 0: no intervals.
+        seed: seed of the resamples.
     """
     known = accuracy[accuracy["firm"].isin(firms["firm"])]
     if models is not None:

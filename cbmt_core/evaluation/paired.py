@@ -24,6 +24,11 @@ def common_sample(has: pd.DataFrame, reference: str, coverage: float) -> tuple[l
 
     A model must have the share `coverage` of the reference's firms; otherwise it is left out, so that it does not
     shrink the sample of the others.
+
+    Args:
+        has: whether a firm (row) has an error of a model (column).
+        reference: a column of `has`.
+        coverage: share of the reference's firms that a model must have, 0 to 1.
     """
     base = has[has[reference]]
     share = base.mean()
@@ -37,6 +42,12 @@ def bootstrap_means(
     """Percentile interval of the mean of each column when whole rows (firms) are drawn with replacement.
 
     NaN below `MIN_FIRMS` rows, or when no resamples are asked for.
+
+    Args:
+        values: [firms, columns] without NaN.
+        level: probability of the interval.
+        resamples: number of bootstrap resamples.
+        seed: seed of the resamples.
     """
     n, columns = values.shape
     if n < MIN_FIRMS or not resamples:

@@ -240,6 +240,11 @@ def fit_diffusion(curve: Curve, acquired: Floats, month: Ints | None) -> Diffusi
     """Weighted, outlier-resistant nonlinear least squares from several starts.
 
     With `month`, month effects and curve are estimated alternately.
+
+    Args:
+        curve: the kind of curve.
+        acquired: [T] new customers in each week.
+        month: [T] month of each week, 0 to 11; None: no month effects.
     """
     total, T = float(acquired.sum()), len(acquired)
     if total <= 0:

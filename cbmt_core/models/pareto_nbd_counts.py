@@ -96,6 +96,12 @@ def fit_counts(
     Normal priors hold the parameters near published fits and no effects, or near those of the fit `around` (its
     months alone with `own_curve`). Orders of one week share its shock, so the dispersion that weighs data against
     priors is estimated from weekly totals.
+
+    Args:
+        months: whether to estimate month effects.
+        cohort: whether to estimate a slope on the cohort's number.
+        around: an earlier fit that the priors are centred on.
+        own_curve: use only the months of `around`.
     """
     rate = max(counts.orders.sum(), 0.5) / max(float(counts.size @ (counts.hi - counts.lo)), 1e-9)
     centre = np.array([np.log(rate) + 0.5, *CURVE_CENTRE, *np.zeros(13)])

@@ -153,6 +153,19 @@ def fit_log_linear(
     The relative variance of a cell is the dispersion times 1 / mean (`counts`: Poisson) or 1 / exposure (gamma), plus
     `cell_sd` squared, so that a cohort of a million customers does not dominate the fit. Cohort levels are eliminated
     first, so the linear system has the size of the calendar. `wide` marks cohorts whose level is not shrunk.
+
+    Args:
+        y: [N, T] outcome of each cohort and week.
+        exposure: [N, T] customers or orders; 0 where there is no observation.
+        tenure: [N, T, K] features of tenure.
+        tenure_sd: [K] prior standard deviations of their effects.
+        calendar: [T, Q] features of the weeks; the first one is the level.
+        calendar_sd: [Q] prior standard deviations of their effects.
+        calendar_group: [Q] group of each column, see `CalendarDesign.groups`.
+        counts: whether y are counts (Poisson) or means over the exposure (gamma).
+        wide: [N] cohorts whose level is not shrunk.
+        cell_sd: standard deviation of each cell's own log noise.
+        shocks: prior of the week shocks.
     """
     N, T = y.shape
     K, Q = tenure.shape[2], calendar.shape[1]
@@ -232,6 +245,12 @@ def fit_poisson(x: Floats, y: Floats, exposure: Floats, sd: Floats) -> Floats:
 
     Overdispersion is estimated and gives the data less weight against the priors; residuals are clipped at `HUBER`
     deviations, so that a single odd cell does not set a level.
+
+    Args:
+        x: [n, k] features.
+        y: [n] counts.
+        exposure: [n] positive.
+        sd: [k] prior standard deviations; infinite: no prior.
     """
     beta = np.zeros(x.shape[1])
     start = np.log(max(float(y.sum()), 0.5) / float(exposure.sum()))

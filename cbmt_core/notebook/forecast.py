@@ -36,7 +36,7 @@ SUMMED = ["acquired", "orders", "repeat_orders", "sales"]
 
 
 class NoBridge(CbmtError):
-    """The sources of the change in sales cannot be told apart."""
+    """The bridge is undefined; the message says why."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,12 +57,12 @@ class Forecast:
 
     @property
     def origin(self) -> date:
-        """The last week that the model has seen."""
+        """The last week before the forecast."""
         return self.panel.origin
 
     @property
     def note(self) -> str:
-        """What a reader should know, such as that it leans on a prior; empty where there is nothing."""
+        """A remark on the forecast, such as that it relies on a prior; empty if there is none."""
         return self.record.diagnosis
 
     def __repr__(self) -> str:

@@ -47,7 +47,14 @@ class Panel(FirmPanel):
     def from_table(
         cls, firm: str, cohort_week: pd.DataFrame, timeline: Timeline, history: CustomerHistory | None = None
     ) -> Self:
-        """From a firm's rows of `cohort_week`, all columns of them."""
+        """From a firm's rows of `cohort_week`, all columns of them.
+
+        Args:
+            firm: name of the firm.
+            cohort_week: the firm's rows of that table, with all columns.
+            timeline: weeks of the panel.
+            history: order weeks of single customers, if known.
+        """
         return replace(
             cls.from_cohort_week(firm, cohort_week, timeline, history),
             cohort_week=cohort_week.sort_values(["cohort", "week"], ignore_index=True),

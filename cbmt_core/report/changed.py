@@ -1,4 +1,4 @@
-"""Which firms' pages are as they would be written now: a digest of all that each page is made from."""
+"""Which firms' pages are up to date: a digest of everything that a page is made from."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NOT_SHOWN = ("snapshot",)
 
 
 def page_digests(con: duckdb.DuckDBPyConnection, stories: Stories) -> dict[str, str]:
-    """Firm -> digest of its rows in every published table, of what is said of all firms, and of the report's code.
+    """Firm -> digest of its rows in every published table, of the tables about all firms, and of the report's code.
 
     The two tables that are views of the lake count by what pages show of them: `report_layer` and `report_track`.
     """
@@ -69,7 +69,7 @@ class Pages:
         return self._made.get(page.name) == digest and page.exists()
 
     def forget(self) -> None:
-        """To be called before pages are replaced: one that is killed in between is written again."""
+        """Remove the record; call it before pages are replaced, so that a killed run writes them again."""
         self._path.unlink(missing_ok=True)
 
     def keep(self, made: Mapping[str, str]) -> None:

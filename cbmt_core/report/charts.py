@@ -202,7 +202,7 @@ SOURCES = {
 DEFINITIONS = {
     "order_volume": "Customers there at the start: more or fewer repeat orders",
     "spend_per_order": "Customers there at the start: more or less spent on each",
-    "net_replenishment": "All sales to customers acquired since, less last year's first orders, which come but once",
+    "net_replenishment": "All sales to customers acquired since, less last year's first orders, which happen only once",
     "sales_change": "The sum of the three",
 }
 Whiskers = Mapping[str, tuple[float, float]]

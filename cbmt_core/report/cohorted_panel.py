@@ -1,4 +1,4 @@
-"""The newest cohorts of a firm cell by cell: how customers, repeat orders and order values make sales."""
+"""Tables of a firm's newest cohorts by week: customers, repeat orders and order values, and the sales they make."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ EXHIBITS = (
 
 
 def diagnostic_context(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """What the template of the page is filled with, from the published tables."""
+    """The context of the page's template, from the published tables."""
     shown = {name: query(con, f'SELECT * FROM exhibit.{name} ORDER BY "row"') for name in EXHIBITS}
     states = {row["diagnostic"]: row for row in records(query(con, "SELECT * FROM diagnostic.status"))}
     made = {name for name, state in states.items() if state["made"]}

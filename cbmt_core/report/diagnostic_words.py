@@ -1,4 +1,4 @@
-"""What the diagnostics found, in sentences that follow from the numbers, whichever way they point."""
+"""Sentences about the results of the diagnostics, made from their numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def headline(shown: Mapping[str, pd.DataFrame], made: set[str]) -> str:
             )
         return f"Deploy {FIXED[best]} for every firm: no rule that chooses between models does clearly better"
     if "difficulty" in made:
-        return "How hard each firm is to forecast, told beforehand"
+        return "How hard each firm is to forecast, predicted in advance"
     return "The diagnostics need more firms, or more forecasts"
 
 
@@ -107,9 +107,9 @@ def _difficulty(rows: pd.DataFrame) -> str:
         return ""
     name = str(own["label"].iloc[0])
     claim = (
-        "Difficulty can be told beforehand"
+        "Difficulty can be predicted in advance"
         if low < own["smape"].get("medium", low) < high
-        else "Difficulty could not be told beforehand"
+        else "Difficulty could not be predicted in advance"
     )
     return (
         f"{claim}: {name}'s error of cohort sales is {percent(low)} among the third of firms that "

@@ -1,4 +1,4 @@
-"""Charts of past forecasts against what happened."""
+"""Charts of past forecasts against actual sales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a firm's page shows of its observed weeks and the year ahead, read from the published file."""
+"""FirmData: observed weeks and the year ahead of a firm, read from the published file."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class FirmData:
 def gather_layers(con: duckdb.DuckDBPyConnection, live: Iterable[Story]) -> None:
     """Make the temporary table `report_layer`: live forecasts of all firms by quarter of acquisition.
 
-    The cohorts' forecasts lie outside the file, a file a firm; asking for them firm by firm would open all of
-    them every time.
+    The cohorts' forecasts are in the lake, one file for each firm; a query for each firm would open all of them every
+    time.
     """
     chosen = pd.DataFrame([(s.firm, s.model, s.origin) for s in live], columns=["firm", "model", "origin"])
     if chosen.empty:

@@ -1,4 +1,4 @@
-"""How earlier forecasts of a firm did: backtests, past live forecasts, and the study's test on past weeks."""
+"""Accuracy of a firm's earlier forecasts: backtests, past live forecasts, and the study's holdout."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class StudyTest:
     weeks: int
 
     def certainty(self, model: str) -> str:
-        """How far the model was off; empty where it was not tested."""
+        """The model's error in words; empty where it was not tested."""
         own = {str(row["model"]): row for row in records(self.errors.reset_index())}.get(model)
         if own is None or own["total_sales"] is None:
             return ""

@@ -39,7 +39,7 @@ OUTCOME_NAMES = {
 def firm_context(
     con: duckdb.DuckDBPyConnection, firm: Mapping[str, Any], stories: Stories, *, alone: bool = False
 ) -> dict[str, Any]:
-    """What the template of a firm's page is filled with.
+    """The context of the template of a firm's page.
 
     Args:
         firm: a row of the table `firm`.
@@ -122,7 +122,7 @@ def _facts(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
 
 
 def _difficulty(con: duckdb.DuckDBPyConnection, firm: str) -> tuple[list[tuple[str, str]], str]:
-    """How hard the firm looked at the origin, where that could be told; in words where it is among the hard ones."""
+    """The firm's predicted error, where there is one, and words for firms that are hard to forecast."""
     rows = con.execute(
         "SELECT phe, band FROM diagnostic.predicted_error WHERE firm = ? AND phe IS NOT NULL", [firm]
     ).fetchall()

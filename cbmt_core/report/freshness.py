@@ -16,7 +16,7 @@ MOST = 200
 
 
 def freshness(con: duckdb.DuckDBPyConnection) -> dict[str, Any] | None:
-    """What the panel's page says of its own making; None where the file does not tell."""
+    """When and from what the panel's page was made; None where the file does not say."""
     made = records(query(con, "SELECT * FROM snapshot"))
     if not made:
         return None

@@ -1,4 +1,4 @@
-"""How numbers are written for readers: money, counts, shares and signs, the same on every page."""
+"""Format numbers for readers: money, counts, shares and signs, the same on every page."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class Money:
         return short(number, prefix=self.prefix, trim=True)
 
     def size(self, number: float) -> str:
-        """Without its sign, for sentences whose verb tells it."""
+        """Without its sign, for sentences whose verb expresses it."""
         return self.short(abs(number))
 
     def price(self, number: float | None, digits: int = 2) -> str:

@@ -30,8 +30,8 @@ def write_report(
 
     The report of a single firm is `index.html` alone.
 
-    Pages are replaced one by one; `on_page` hears of each. A firm's page whose content has not changed stays as it is.
-    Pages of firms that are gone are deleted.
+    Pages are replaced one by one; `on_page` is called with each. A firm's page whose content has not changed stays as
+    it is. Pages of firms that are gone are deleted.
     """
     templates = Environment(
         loader=PackageLoader("cbmt_core.report"), autoescape=select_autoescape(["html"]), undefined=StrictUndefined,

@@ -95,7 +95,7 @@ def dots(
 
 @dataclass(frozen=True)
 class Mark:
-    """A firm in the scatter plot, and the row of the page's list that tells about it."""
+    """A firm in the scatter plot, and its row in the page's list."""
 
     x: float
     y: float

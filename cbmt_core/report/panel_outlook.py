@@ -194,7 +194,7 @@ def _change(before: float | None, after: float | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class IndexFacts:
-    """What the list of firms tells beside each forecast, by firm."""
+    """Facts shown beside each forecast in the list of firms, by firm."""
 
     ranges: Mapping[str, tuple[float, float]]
     """80 % range of the year's sales."""

@@ -27,7 +27,7 @@ ORDER_SHADES = 9
 
 
 def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, stories: Stories) -> dict[str, Any]:
-    """What the template of the panel's page is filled with; `firms` is the table `firm`."""
+    """The context of the template of the panel's page; `firms` is the table `firm`."""
     whole = firms[firms["segment"].isna()]
     failed = query(
         con,
@@ -60,7 +60,7 @@ def panel_context(con: duckdb.DuckDBPyConnection, firms: pd.DataFrame, stories: 
 
 
 def _has(facts: IndexFacts) -> dict[str, bool]:
-    """Which columns of the list have something in them."""
+    """Which columns of the list are not empty."""
     return {name: bool(getattr(facts, name)) for name in ("ranges", "plans", "bands", "errors")}
 
 
@@ -81,7 +81,7 @@ def _facts(firms: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _scatter(firms: pd.DataFrame) -> dict[str, Any] | None:
-    """Customers across, sales up, and the colour tells the average order."""
+    """Customers on the horizontal axis, sales on the vertical one; the colour is the average order value."""
     rows = [
         (k, row, float(row["sales"]) / row["orders"])
         for k, row in enumerate(records(firms))

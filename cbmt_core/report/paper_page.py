@@ -19,7 +19,7 @@ MODEL = "cbmt"
 
 
 def paper_context(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """What the template shows: figures as embedded pictures, or why one is missing."""
+    """The context of the template: figures as embedded pictures, or why one is missing."""
     firm = paper_figures.example_firm(con)
     found = con.execute("SELECT currency FROM firm WHERE firm = ?", [firm]).fetchone() if firm else None
     currency = str(found[0]) if found else ""

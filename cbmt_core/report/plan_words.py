@@ -1,4 +1,4 @@
-"""Sentences for planners: the range, the plan, and what the numbers give reason to look at."""
+"""Sentences for planners: the range, the plan, and what to check."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ WATCHED = {
 def to_do(
     signals: Sequence[Signal], year: tuple[float, float] | None, hard: str = "", known: bool = True
 ) -> list[str]:
-    """What the forecast gives reason to look at; it knows drivers, not causes.
+    """Advice on what to check; it follows from the drivers, because causes are not known.
 
     Args:
         year: 80 % range of the year's sales.

@@ -1,4 +1,4 @@
-"""What a page shows of ranges, plan, scenarios and customer value, read from the published file."""
+"""Planning: ranges, plan, scenarios and customer value of a firm, read from the published file."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def held_weeks(con: duckdb.DuckDBPyConnection, firm: str, model: str | None) -> 
 
 
 def read_planning(con: duckdb.DuckDBPyConnection, story: Story | None) -> Planning:
-    """Everything planners see of a firm's live forecast."""
+    """The planners' tables of a firm's live forecast."""
     return Planning(
         bands=read_bands(con, story),
         scenarios=_rows(con, "scenario", story),

@@ -1,4 +1,4 @@
-"""A chart's canvas: scales, ticks, axes and marks as SVG text, with what a reader sees on hovering."""
+"""Canvas of a chart: scales, ticks, axes and marks as SVG text, and the box shown on hovering."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ class Canvas:
         self, scale: Scale, labels: Sequence[str], series: Sequence[Series], y: Scale, prefix: str = "",
         digits: int | None = None, suffix: str = "", total: str | None = None, keys: Sequence[str] | None = None,
     ) -> None:  # fmt: skip
-        """Show the values of all series at the place that is pointed at. Without digits, short numbers.
+        """Show the values of all series at the pointer. Without digits, short numbers.
 
         `keys` name the places in a file of the numbers, where the labels are not for machines.
         """

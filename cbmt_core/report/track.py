@@ -24,7 +24,7 @@ _COLUMNS = [str(k) for k in range(len(BANDS))]
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """What became of one firm's earlier forecasts."""
+    """Errors of one firm's earlier forecasts."""
 
     errors: pd.DataFrame
     """A row for each purpose and model: mean SMAPE in each of BANDS (columns 0 to 3), and the number of `origins`."""

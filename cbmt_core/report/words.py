@@ -99,7 +99,7 @@ def headline(before: float | None, after: float, money: Money, when: str) -> str
 
 
 def outcome(forecast: Bridge, realised: Bridge | None) -> str:
-    """What a past forecast said of its weeks, next to what happened."""
+    """A past forecast of its weeks, next to the actual sales."""
     claim = _past(forecast, "would rise", "would fall", "would stay about level")
     if realised is None:
         return f"It said sales {claim} against the same weeks a year earlier."
@@ -200,7 +200,7 @@ def main_reason(bridge: Bridge) -> str:
 
 
 def backtested(label: str, origins: int, near: float | None, far: float | None, live: bool = False) -> str:
-    """How far the model was off in earlier forecasts; `near` and `far` are SMAPE 1 to 4 and 27 to 52 weeks ahead."""
+    """The model's errors in earlier forecasts; `near` and `far` are SMAPE 1 to 4 and 27 to 52 weeks ahead."""
     if not _known(near):
         return ""
     made = "live forecast" if live else "backtest"

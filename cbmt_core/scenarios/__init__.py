@@ -1,4 +1,4 @@
-"""What if, and what must happen: changed drivers on the same draws as the forecast, and targets."""
+"""Scenarios (changed drivers on the same draws as the forecast), plans and targets."""
 
 from cbmt_core.scenarios.apply import apply, centre_only
 from cbmt_core.scenarios.definition import SCENARIO_DRIVERS, Change, Scenario, parse_change, parse_day

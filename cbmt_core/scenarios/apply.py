@@ -66,7 +66,7 @@ def _changed(draws: DriverDraws, change: Change) -> DriverDraws:
 
 
 def _at_level(draws: DriverDraws, driver: Driver, level: float) -> Floats:
-    """What the driver's draws become when it is `level` in every draw and week."""
+    """The driver's draws when it is `level` in every draw and week."""
     centre = draws.centre
     N = len(centre.size) - draws.horizon
     if driver == "acquisition":

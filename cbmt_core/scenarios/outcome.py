@@ -1,4 +1,5 @@
-"""What a scenario comes to: sales by week, their total and the bridge, each beside the baseline's in the same draw."""
+"""Outcome of a scenario: sales by week, their total and the bridge, each compared with the baseline in the same
+draw."""
 
 from __future__ import annotations
 
@@ -74,7 +75,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Baseline:
-    """Draws of a forecast, and what they come to without a change."""
+    """Draws of a forecast, and their outcome without a change."""
 
     draws: DriverDraws
     outcome: Outcome

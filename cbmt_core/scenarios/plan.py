@@ -1,4 +1,4 @@
-"""A plan: sales somebody has promised, by week of the forecast, and how likely the draws make them."""
+"""Plan: planned sales by week of the forecast, and the probability of reaching them."""
 
 from __future__ import annotations
 
@@ -63,5 +63,5 @@ def weekly_plan(months: Mapping[date, float], weeks: npt.NDArray[np.datetime64])
 
 
 def probability(totals: Floats, wanted: float) -> float:
-    """Share of the draws that reach `wanted`."""
+    """Share of the draws whose sales are at least `wanted`."""
     return float(np.mean(totals >= wanted))

@@ -25,7 +25,7 @@ MOST = 10.0
 
 @dataclass(frozen=True)
 class Move:
-    """What one driver alone, or all together, would have to do."""
+    """The change of one driver alone, or of all together, that reaches the target."""
 
     driver: str
     change: float | None

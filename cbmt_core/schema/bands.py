@@ -198,7 +198,7 @@ BAND_TABLES = (
             Column(
                 "bin", "INTEGER", "1 to 8: between the quantiles 0, 2.5, 10, 25, 50, 75, 90, 97.5 and 100 %"
             ),
-            Column("expected", "DOUBLE", "per cent that should fall here"),
+            Column("expected", "DOUBLE", "percent expected in this bin"),
             Column("share", "DOUBLE", "per cent that did"),
             Column("outcomes", "BIGINT", "weeks or years judged"),
         ),

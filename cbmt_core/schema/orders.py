@@ -29,7 +29,7 @@ ORDER_TABLES = (
         (
             Column("firm", "VARCHAR", "firm, or firm~segment; empty where the row names none"),
             Column("source", "VARCHAR", "source as named in the configuration"),
-            Column("file", "VARCHAR", "file the row stands in"),
+            Column("file", "VARCHAR", "file that holds the row"),
             Column("row", "BIGINT", "row number in the file, from 1, headings not counted; 0 where unknown"),
             Column("reason", "VARCHAR", "why it was not used"),
             Column("detail", "VARCHAR", "the row as it was read"),

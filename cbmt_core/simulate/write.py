@@ -29,7 +29,11 @@ def write_economy(
 ) -> None:
     """Write `orders/<slug>.<file_format>` and `truth/<slug>.json` for every firm.
 
-    `on_firm` is called with each firm and the number of its orders when its files are written.
+    Args:
+        economy: firms to write.
+        folder: where; made if missing.
+        file_format: one of `FORMATS`.
+        on_firm: called with each firm and its number of orders.
     """
     if file_format not in FORMATS:
         raise ConfigError(f"unknown file format {file_format!r}; choose one of {', '.join(FORMATS)}")

@@ -72,7 +72,7 @@ def _errors(encoding: str) -> str:
 
 
 def decoded(source: str, file: Path, lines: Iterator[str]) -> Iterator[str]:
-    """The lines, with the errors of reading them told as ours."""
+    """The lines; errors of reading them are raised as UnreadableSource."""
     try:
         yield from lines
     except (OSError, EOFError, zlib.error, UnicodeError) as error:

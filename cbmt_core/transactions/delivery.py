@@ -47,7 +47,7 @@ SATURDAY = timedelta(days=6)
 
 @dataclass(frozen=True)
 class Delivery:
-    """What is known of one firm: its first and last row, and the day through which its orders are known."""
+    """One firm's delivery: its first and last row, and the day through which its orders are known."""
 
     firm: str
     first: date
@@ -62,7 +62,7 @@ class Delivery:
 
 @dataclass(frozen=True)
 class Deliveries:
-    """The deliveries of all firms, and what follows for the project.
+    """The deliveries of all firms, and the project's last week.
 
     Args:
         last_week: the latest week that enough firms have delivered.
@@ -87,7 +87,7 @@ class Deliveries:
         return min(self.firms[firm].week, self.last_week)
 
     def lines(self, settings: DeliveryConfig, most: int = 10) -> list[str]:
-        """What a person should know: who is late, who is no longer waited for, which week is waited for."""
+        """Lines for users: late firms, stopped firms, and the week that is waited for."""
 
         def named(names: tuple[str, ...]) -> str:
             shown = ", ".join(f"{name} (through {self.firms[name].through})" for name in names[:most])
@@ -117,7 +117,7 @@ class Deliveries:
 
 
 def deliveries(intake: Intake, settings: DeliveryConfig) -> Deliveries:
-    """Who has delivered what."""
+    """The deliveries of all firms in the ledger."""
     intake.span()  # Says so where nothing was ingested.
     return _policy(intake, intake.version, settings)
 
@@ -165,7 +165,7 @@ def _policy(intake: Intake, version: str, settings: DeliveryConfig) -> Deliverie
 
 @lru_cache(maxsize=4)
 def _stored(intake: Intake, version: str) -> dict[str, Delivery]:
-    """Every firm's delivery, kept in a file beside the ledger: the answer rests on all files, and every run asks."""
+    """Every firm's delivery, cached in a file beside the ledger: it depends on all files, and every run needs it."""
     path = intake.folder / "delivery.json"
     mark = f"{RULES}/{version}"
     try:

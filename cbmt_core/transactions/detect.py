@@ -1,6 +1,6 @@
-"""How a file looks: its encoding, delimiter and header, which column is which, and how times and amounts are written.
+"""Detect a file's encoding, delimiter and header, its columns, and the formats of times and amounts.
 
-Nothing is taken silently: every finding comes with a sentence that says what was found.
+Every finding comes with a sentence for the user.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ CROWD = 0.05
 
 @dataclass
 class Detected:
-    """Settings of a source that follow from its file, and what each rests on."""
+    """Settings of a source detected from its file, with notes on the evidence."""
 
     settings: dict[str, Any] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Detected:
 
 
 def detect(file: Path, stated: Mapping[str, Any], columns: Mapping[str, str], name: str) -> Detected:
-    """Find out what is not stated.
+    """Detect the settings and columns that are not stated.
 
     Args:
         stated: settings of the source that the user gave.

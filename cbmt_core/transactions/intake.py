@@ -1,6 +1,6 @@
-"""The intake: every source file read once, judged row by row, and kept as Parquet sorted by firm.
+"""Intake: read every source file once, check each row, and store the rows as Parquet sorted by firm.
 
-The ledger is the commit point: readers use only the intake files it names, and it is replaced whole.
+The ledger is the commit point: readers use only the intake files it names, and it is replaced atomically.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class FileReport:
 
 @dataclass
 class IntakeReport:
-    """What one pass over the sources did."""
+    """Result of one pass over the sources."""
 
     read: list[FileReport] = field(default_factory=list)
     unchanged: int = 0
@@ -64,7 +64,7 @@ class IntakeReport:
 
 @dataclass(frozen=True)
 class Intake:
-    """The folder of judged rows, and its ledger."""
+    """The folder of checked rows, and its ledger."""
 
     folder: Path
 
@@ -76,7 +76,7 @@ class Intake:
         root: Path,
         on_file: Callable[[str, int, int], None] | None = None,
     ) -> IntakeReport:
-        """Read the files that are new or changed. A source is taken whole or not at all.
+        """Read the files that are new or changed. A source is ingested completely or not at all.
 
         `on_file(file, done, total)` is called before each file is read.
         """
@@ -92,7 +92,7 @@ class Intake:
         return report
 
     def _forget(self, sources: set[str]) -> None:
-        """Drop what came from sources that the project no longer has."""
+        """Drop the rows of sources that the project no longer has."""
         entries = self.ledger()
         kept = [entry for entry in entries if entry.source in sources]
         if len(kept) < len(entries):
@@ -106,8 +106,8 @@ class Intake:
         quality: QualityConfig,
         on_file: Callable[[str, int, int], None] | None,
     ) -> None:
-        """Rows stay when their file has gone, unless the source has another path now; a file that changed stands for
-        its new content only."""
+        """Read one source. Rows stay when their file is deleted, unless the source has another path now; the rows of
+        a changed file are replaced."""
         before = self.ledger()
         kept = {e.file: e for e in before if e.source == source.name}
         changed: dict[str, tuple[Path, os.stat_result, str]] = {}
@@ -228,7 +228,7 @@ class Intake:
         return list(self._read_ledger()[0])
 
     def _read_ledger(self) -> tuple[tuple[FileReport, ...], str]:
-        """The ledger's entries and the version of the rows. It is asked for often, and replaced whole."""
+        """The ledger's entries and the version of the rows, cached because they are needed often."""
         try:
             seen = self._ledger_path.stat()
         except FileNotFoundError:
@@ -323,7 +323,7 @@ class Intake:
 
 
 def _label(file: Path, root: Path) -> str:
-    """How a file is called in every table: relative to the project where it lies inside it."""
+    """The name of a file in every table: relative to the project if it lies inside it."""
     return str(file.relative_to(root)) if file.is_relative_to(root) else str(file)
 
 

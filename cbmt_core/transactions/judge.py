@@ -1,4 +1,4 @@
-"""Rows mapped to our columns, parsed, and judged: SQL that says of every row whether it can be used, and why not."""
+"""SQL that maps and parses the rows of a file, and gives the reason for each row that cannot be used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Judged rows of one unit become its orders; what is left over goes to quarantine."""
+"""Make one unit's orders from its checked rows; other rows go to quarantine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What would become of a source: its rows parsed, those that fail with every reason, and the orders they make."""
+"""Preview of a source: parsed rows, failing rows with every reason, and the orders they make."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MANY_FIRMS = 50
 
 @dataclass
 class Preview:
-    """What would be read of a source."""
+    """The result of a preview."""
 
     rows: int = 0
     used: int = 0

@@ -1,4 +1,4 @@
-"""Refusing a file that was plainly not meant to be read the way it was."""
+"""Refuse a file most of whose rows cannot be used: its settings are probably wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Value of each cohort: what it has spent, and what it is forecast to spend."""
+"""Value of each cohort: realised and forecast sales."""
 
 from __future__ import annotations
 

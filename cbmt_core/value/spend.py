@@ -1,4 +1,4 @@
-"""What acquiring customers costs and when it is earned back: CAC, LTV / CAC and payback."""
+"""Acquisition cost and its return: CAC, LTV / CAC and payback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""On which terms value is counted: margin, discount rate and horizon."""
+"""Terms of customer value: margin, discount rate and horizon."""
 
 from __future__ import annotations
 
@@ -25,5 +25,5 @@ class ValueTerms:
     """Years beyond the horizon that the separate estimate of the tail looks at."""
 
     def discount(self, weeks: int) -> npt.NDArray[np.float64]:
-        """[weeks] what money of each week after the origin is worth at the origin."""
+        """[weeks] discount factor of each week after the origin."""
         return np.asarray((1 + self.discount_rate) ** (-np.arange(1, weeks + 1) / SEASON))

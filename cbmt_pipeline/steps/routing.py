@@ -16,7 +16,7 @@ def make(work: Work) -> Made:
 STEP = diagnostic_step(
     "routing",
     make,
-    "Whether a rule can choose between joint and single-task forecasts better than always the one.",
+    "Whether a rule can choose between joint and single-task forecasts better than always using one of them.",
     ("routing_policy", "routing_choice"),
     code=("cbmt_core.diagnostics.routing",),
 )

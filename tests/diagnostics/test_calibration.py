@@ -1,4 +1,4 @@
-"""External calibration: hand-made quarters give hand-computed errors, and a mistake in a table is told with its row."""
+"""External calibration: hand-made quarters give hand-computed errors; a mistake in a table is reported with its row."""
 
 from __future__ import annotations
 
@@ -197,11 +197,11 @@ def test_good_tables_are_read_from_csv_and_parquet_alike(tmp_path):
 @pytest.mark.parametrize(
     ("table", "rows", "message"),
     [
-        ("tickers", ["Avis,CAR", "Avis,HTZ"], r"row 2 .*firm is 'Avis', stands with another ticker"),
+        ("tickers", ["Avis,CAR", "Avis,HTZ"], r"row 2 .*firm is 'Avis', has another ticker"),
         ("tickers", ["Avis,"], r"row 1 .*ticker is nothing, must be a name"),
         ("quarters", ["T,Q,31/03/2019,2019-06-30"], r"row 1 .*first_day is '31/03/2019', must be a day such as"),
         ("quarters", ["T,Q,2019-07-01,2019-06-30"], r"row 1 .*last_day is 2019-06-30, lies before first_day"),
-        ("quarters", ["T,A,2019-01-01,2019-03-31", "T,A,2019-04-01,2019-06-30"], r"row 2 .*'A', stands twice"),
+        ("quarters", ["T,A,2019-01-01,2019-03-31", "T,A,2019-04-01,2019-06-30"], r"row 2 .*'A', is there twice"),
         ("quarters", ["T,A,2019-04-01,2019-06-30", "T,B,2019-01-01,2019-04-15"], r"row 1 .*must not overlap"),
         ("quarters", ["T,A,2019-01-01,2019-03-31", "T,B,2019-07-01,2019-09-30"], r"row 2 .*add the quarter between"),
         ("forecasts", ['T,Q,2019-01-01,"1,000",9'], r"row 1 .*forecast is '1,000', must be a number such as 1234.5"),
@@ -210,7 +210,7 @@ def test_good_tables_are_read_from_csv_and_parquet_alike(tmp_path):
         ("forecasts", ["T,Q,2019-01-01,1,n/a"], r"row 1 .*actual is 'n/a', must be a number, or nothing"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_file_its_row_and_what_to_do(tmp_path, table, rows, message):
+def test_a_mistake_is_reported_with_its_file_its_row_and_what_to_do(tmp_path, table, rows, message):
     with pytest.raises(BadTable, match=message) as error:
         read_tables(**written(tmp_path, **{table: rows}))
     assert str(error.value).startswith(str(tmp_path / f"{table}.csv"))

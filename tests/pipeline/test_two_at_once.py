@@ -1,4 +1,4 @@
-"""Two at once on one project: a second `cbmt run` is told who is at work, a backfill in the UI shares the work."""
+"""Two at once on one project: a second `cbmt run` says who is at work, a backfill in the UI shares the work."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def test_difficulty_is_called_foretold_only_when_the_bands_are_in_order(errors, 
         for band, error in zip(("low", "medium", "high"), errors, strict=True)
     ]
     [text] = lead({"base_rates": pd.DataFrame(), "predicted_difficulty": pd.DataFrame(rows)}, {"difficulty"})
-    assert ("can be told beforehand" in text) == told
+    assert ("can be predicted in advance" in text) == told
 
 
 def test_p_values_are_told_to_three_places():

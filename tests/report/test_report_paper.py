@@ -1,4 +1,4 @@
-"""The page of the paper's figures: all fourteen and the algorithm, each drawn or told why not."""
+"""The page of the paper's figures: all fourteen and the algorithm, each drawn or with the reason why not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Deliveries: silent firms and missing weeks are told apart, and forecasts wait for enough firms."""
+"""Deliveries: silent firms and missing weeks are distinguished, and forecasts wait for enough firms."""
 
 from datetime import date, timedelta
 

@@ -53,14 +53,14 @@ def _tickers(frame: pd.DataFrame, file: Path) -> pd.DataFrame:
     frame = frame.drop_duplicates(["firm", "ticker"])
     again = frame["firm"].duplicated().to_numpy()
     _refuse(
-        again, frame, file, "firm", "stands with another ticker before; keep the one of its parent company"
+        again, frame, file, "firm", "has another ticker in an earlier row; keep the one of its parent company"
     )
     return frame.drop(columns="row")
 
 
 def _quarters(frame: pd.DataFrame, file: Path) -> pd.DataFrame:
     again = frame.duplicated(["ticker", "quarter"]).to_numpy()
-    _refuse(again, frame, file, "quarter", "stands twice for its ticker; keep one row")
+    _refuse(again, frame, file, "quarter", "is there twice for its ticker; keep one row")
     backward = (frame["last_day"] < frame["first_day"]).to_numpy()
     _refuse(backward, frame, file, "last_day", "lies before first_day; exchange the two")
     frame = frame.sort_values(["ticker", "first_day"], kind="stable").reset_index(drop=True)

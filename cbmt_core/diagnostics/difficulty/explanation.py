@@ -76,10 +76,16 @@ def explain(
 ) -> Explanation:
     """Relate the features of firms to the errors models made on them.
 
-    `features` is indexed by firm, with the columns `FEATURES`; `errors` has one row a firm, model and outcome
-    (`firm`, `model`, `outcome`, `smape`: one origin, one horizon). `model` and `outcome` choose whose error PHE
-    predicts, by default that of the reference model; `models` those to be compared, by default all. The order of
-    rows does not matter.
+    The order of rows does not matter.
+
+    Args:
+        features: indexed by firm, with the columns `FEATURES`.
+        errors: firm, model, outcome and smape, for one origin and one horizon.
+        seed: seed of folds and shuffles.
+        model: model whose error is predicted; by default the reference.
+        outcome: outcome whose error is predicted.
+        models: models to compare; all by default.
+        repeats: shuffles of each feature.
     """
     x = features.loc[:, list(FEATURES)].astype(float).sort_index().replace([np.inf, -np.inf], np.nan)
     known = errors[errors["firm"].isin(x.index) & errors["smape"].notna()]

@@ -39,6 +39,13 @@ def walk_forward(
     In each week every cohort born so far, the week's new cohort included, is forecast from its window. Week-level
     forecasts are averaged over the cohorts, and the result enters the windows of the following weeks. `compose` makes
     cohort sizes and revenue from the returned drivers.
+
+    Args:
+        model: a fitted one-step model.
+        history: what is known up to the origin.
+        scaling: the scaling that the model was fitted with.
+        horizon: weeks to forecast.
+        known_cohorts: number of cohorts with an id of their own; all of the history by default.
     """
     sequences = Sequences.of(history.tail(LOOKBACK), scaling, horizon=horizon, known_cohorts=known_cohorts)
     N, T = history.n_cohorts, history.n_weeks

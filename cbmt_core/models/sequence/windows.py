@@ -93,7 +93,14 @@ class Samples:
 
 def hide_cohorts(windows: Windows, new_id: int, share: float, rng: np.random.Generator) -> Windows:
     """The same windows, a random share of them with the shared id of new cohorts, so that this id is trained at every
-    tenure and season. The left-censored cohort keeps its id."""
+    tenure and season. The left-censored cohort keeps its id.
+
+    Args:
+        windows: windows with the cohorts' own ids.
+        new_id: the shared id of new cohorts.
+        share: share of the windows to change, 0 to 1.
+        rng: random generator.
+    """
     hidden = (rng.random(len(windows)) < share) & (windows.month != N_MONTHS - 1)
     return replace(windows, cohort=np.where(hidden, new_id, windows.cohort))
 
