@@ -27,7 +27,7 @@ __all__ = ["scenario", "target", "value"]
 WIDTH = 130
 """Columns of a table: numbers are never cut off, whatever the terminal."""
 LEVEL = "80 % range"
-OPTIONS = {
+OPTIONS: dict[str, str] = {
     **{
         driver: f"{DRIVER_NAMES[driver].capitalize()}: -10%, x1.2, or =N {UNITS[driver]}."
         for driver in SCENARIO_DRIVERS

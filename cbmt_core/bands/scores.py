@@ -33,9 +33,9 @@ def band_scores(rows: pd.DataFrame, reference: str) -> pd.DataFrame:
     made = {}
     for kind, chosen in kinds.items():
         part = rows[chosen]
-        ends = (part[f"{end}{LEVEL}"].to_numpy(float) for end in ("low", "high"))
+        low, high = part[f"low{LEVEL}"].to_numpy(float), part[f"high{LEVEL}"].to_numpy(float)
         scored = part[["model", "firm", "actual"]].assign(
-            score=interval_score(*ends, part["actual"].to_numpy(float), LEVEL),
+            score=interval_score(low, high, part["actual"].to_numpy(float), LEVEL),
             crps=weighted_interval_score(part),
         )
         sums = scored.groupby(["model", "firm"]).sum()

@@ -66,11 +66,17 @@ def comovement_tables(
             }
         ).rename_axis("firm").reset_index(),
         "comovement_test": _beside(
-            *(five_tests(each, *about, shuffles=shuffles) for each in (scores, adjusted)), ADJUSTED_TEST
+            five_tests(scores, *about, shuffles=shuffles),
+            five_tests(adjusted, *about, shuffles=shuffles),
+            ADJUSTED_TEST,
         ),
-        "comovement_tercile": _beside(*(tercile_rates(each, wins) for each in (scores, adjusted)), ADJUSTED_TERCILE),
+        "comovement_tercile": _beside(
+            tercile_rates(scores, wins), tercile_rates(adjusted, wins), ADJUSTED_TERCILE
+        ),
         "comovement_column": _beside(
-            *(column_results(each, *about) for each in (data.measures, data.adjusted_measures)), ADJUSTED_COLUMN
+            column_results(data.measures, *about),
+            column_results(data.adjusted_measures, *about),
+            ADJUSTED_COLUMN,
         ).assign(loading=score.loadings.to_numpy()),
     }  # fmt: skip
     if lacking := data.lacking((JOINT, SINGLE)):

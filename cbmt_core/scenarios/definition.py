@@ -31,7 +31,7 @@ __all__ = [
 
 Driver = Literal["acquisition", "repeat_existing", "repeat_new", "aov"]
 SCENARIO_DRIVERS: tuple[Driver, ...] = get_args(Driver)
-DRIVER_NAMES: dict[Driver, str] = {
+DRIVER_NAMES: dict[str, str] = {
     "acquisition": "customers acquired",
     "repeat_existing": "repeat orders of existing customers",
     "repeat_new": "repeat orders of new customers",
@@ -43,7 +43,7 @@ DRIVER_LABELS: dict[str, str] = {**DRIVER_NAMES, ALL_DRIVERS: "all of them toget
 """Names of the drivers that a target can move."""
 BOTH_REPEATS = "repeat"
 """Short for the repeat orders of existing and of new customers."""
-UNITS: dict[Driver, str] = {
+UNITS: dict[str, str] = {
     "acquisition": "customers a week",
     "repeat_existing": "repeat orders per customer and week",
     "repeat_new": "repeat orders per customer and week",

@@ -201,7 +201,9 @@ def with_unknown_ages(panel: FirmPanel) -> FirmPanel:
         S=panel.S[first:],
         size=np.r_[customers, panel.size[~old]],
         birth=np.r_[LEFT_CENSORED, panel.birth[~old] - first],
-        **cells,
+        R=cells["R"],
+        V=cells["V"],
+        Y=cells["Y"],
         customers=None,
     )
 
