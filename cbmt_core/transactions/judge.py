@@ -26,7 +26,10 @@ _TOTALS = (
     r"^\W*((grand|sub|report|net)[ -]?)?(totals?|summe|gesamt(summe)?|suma|totale|totaux|totaal|sum)\W*$"
 )
 """A cell that says its row adds up the others."""
-_NO_VALUE = r"('NULL', 'null', 'Null', '(null)', '<null>', '\N', 'NaN', 'nan', '<NA>', 'N/A', 'n/a', '#N/A', 'None', 'undefined')"
+_NO_VALUE = (
+    r"('NULL', 'null', 'Null', '(null)', '<null>', '\N', 'NaN', 'nan', '<NA>', 'N/A', 'n/a', '#N/A', "
+    "'None', 'undefined')"
+)
 """What programs write where they have no customer: one customer of that name would hold them all."""
 
 
