@@ -49,7 +49,7 @@ OPTIONS = {
 )  # fmt: skip
 @click.option("--firm", help="Name of the only firm.  [default: a column, or else the source's name]")
 @click.option("--table", help="Table to read, for a DuckDB file.")
-@click.option("--sheet", help="Sheet to read, for a workbook.  [default: the first]")
+@click.option("--sheet", help="Sheet to read, for a workbook.  [default: the first with orders]")
 @click.option("--order-grain", type=click.Choice(["order", "day"]), help="'day' merges a customer's day.")
 @click.option(
     "--refunds", type=click.Choice(["net", "ignore"]), help="'ignore' gives gross sales.  [default: net]"

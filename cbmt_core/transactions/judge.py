@@ -26,8 +26,11 @@ _TOTALS = (
     r"^\W*((grand|sub|report|net)[ -]?)?(totals?|summe|gesamt(summe)?|suma|totale|totaux|totaal|sum)\W*$"
 )
 """A cell that says its row adds up the others."""
-_NO_VALUE = r"('null', '(null)', '<null>', '\n', 'nan', '<na>', 'n/a', '#n/a', 'none', 'undefined')"
-"""What programs write where they have no customer or order: one customer of that name would hold them all."""
+_NO_VALUE = (
+    r"('NULL', 'null', 'Null', '(null)', '<null>', '\N', 'NaN', 'nan', '<NA>', 'N/A', 'n/a', '#N/A', "
+    "'None', 'undefined')"
+)
+"""What programs write where they have no customer: one customer of that name would hold them all."""
 
 
 def judged_sql(
@@ -64,9 +67,10 @@ def judged_sql(
             return amount_sql(f"trim(f_{ours})", source.decimal_separator, source.currency)
         return f"TRY_CAST(f_{ours} AS DECIMAL(18,4))"
 
-    def id_text(ours: str) -> str:
-        found = text(ours)
-        return f"CASE WHEN lower({found}) NOT IN {_NO_VALUE} THEN {found} END" if ours in columns else found
+    def customer_text() -> str:
+        if columns.get("customer", ("", ""))[1] != "VARCHAR":
+            return text("customer")
+        return f"CASE WHEN f_customer NOT IN {_NO_VALUE} THEN {text('customer')} END"
 
     picked = ", ".join(f"{sql} AS f_{ours}" for ours, (sql, _) in columns.items())
     firm = literal(source.firm) if source.firm is not None else f"nfc_normalize({text('firm')})"
@@ -90,8 +94,8 @@ def judged_sql(
         WITH raw AS (SELECT {row} AS row, CAST({first_column} AS VARCHAR) AS first_cell, {tail} AS tail, {picked}
             FROM {relation}),
         mapped AS (
-            SELECT *, {firm} AS firm, nfc_normalize({text("segment")}) AS segment, {id_text("customer")} AS customer,
-                {id_text("order_id")} AS order_id, {id_text("parent_id")} AS parent_id,
+            SELECT *, {firm} AS firm, nfc_normalize({text("segment")}) AS segment, {customer_text()} AS customer,
+                {text("order_id")} AS order_id, {text("parent_id")} AS parent_id,
                 {text("industry")} AS industry,
                 {time_sql(source, "f_order_time", columns["order_time"][1])} AS read_time,
                 CASE WHEN isfinite(read_time) AND year(read_time) BETWEEN {FIRST_YEAR} AND {LAST_YEAR}
