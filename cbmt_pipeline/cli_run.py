@@ -15,9 +15,9 @@ from cbmt_core.config import PROFILE_NAMES
 from cbmt_core.errors import CbmtError
 from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit, UnknownFirm
+from cbmt_core.report.words import plural
 from cbmt_core.timeline import PURPOSES, Purpose
 from cbmt_core.transactions import FileReport
-from cbmt_core.report.words import plural
 from cbmt_core.transactions.reasons import NOT_BAD
 from cbmt_pipeline.cli_summary import print_summary
 from cbmt_pipeline.holder import holding
