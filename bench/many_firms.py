@@ -18,6 +18,7 @@ import os
 import subprocess
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import dagster as dg
@@ -95,7 +96,8 @@ def do(folder: Path, stage: str, some: int | None) -> None:
         assert not job.failures, job.failures
         assert bool(job.runs) == (stage != "idle"), f"{stage}: {job.runs} steps were made"
     if stage == "status":
-        status.main(args=[], obj=project, standalone_mode=False)
+        with suppress(SystemExit):
+            status.main(args=[], obj=project, standalone_mode=False)
     if stage in ("weekly", "firms_sensor", "automation"):
         with open_instance(project) as instance:
             _tick(project, instance, stage)
