@@ -31,7 +31,7 @@ __all__ = [
 
 Driver = Literal["acquisition", "repeat_existing", "repeat_new", "aov"]
 SCENARIO_DRIVERS: tuple[Driver, ...] = get_args(Driver)
-DRIVER_NAMES: dict[Driver, str] = {
+DRIVER_NAMES: dict[str, str] = {
     "acquisition": "customers acquired",
     "repeat_existing": "repeat orders of existing customers",
     "repeat_new": "repeat orders of new customers",
