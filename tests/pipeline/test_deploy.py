@@ -111,7 +111,8 @@ def test_a_run_in_kubernetes_is_a_pod_with_the_project_its_secrets_and_its_share
     assert "cbmt" in {
         source["secret_ref"]["name"] for source in container["env_from"] if source["secret_ref"]
     }
-    assert container["resources"] == {"requests": {"cpu": "1", "memory": "2Gi"}, "limits": {"memory": "4Gi"}}
+    assert container["resources"]["requests"] == {"cpu": "1", "memory": "2Gi"}
+    assert container["resources"]["limits"] == {"memory": "4Gi"}
     mounts = {mount["name"]: mount["mount_path"] for mount in container["volume_mounts"]}
     claims = {
         volume["name"]: volume["persistent_volume_claim"]["claim_name"]
