@@ -27,8 +27,9 @@ from cbmt_pipeline.plan import Plan, State, Step, Task
 from cbmt_pipeline.progress import tell
 from cbmt_pipeline.project import SEED, Link, Project
 from cbmt_pipeline.resources import ProjectResource
+from cbmt_pipeline.transaction import Outcome, carry_out, carry_out_together
 from cbmt_pipeline.versions import DATA_VERSION_TAG, data_version, provenance
-from cbmt_pipeline.work import Options, Outcome, Picture, Records, carry_out, carry_out_together
+from cbmt_pipeline.work import Options, Picture, Records
 
 __all__ = ["assets_of", "step_config"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pandas as pd
 
 from cbmt_core.diagnostics.data import DiagnosticData, DiagnosticState, gather_diagnostics
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.errors import CbmtError
+from cbmt_core.schema import DIAGNOSTIC_TABLES
 from cbmt_pipeline.plan import Step
 from cbmt_pipeline.work import Made, Work
 

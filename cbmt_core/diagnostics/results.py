@@ -16,14 +16,14 @@ from cbmt_core.diagnostics.comovement.evidence import SHUFFLES
 from cbmt_core.diagnostics.data import DiagnosticData, DiagnosticState
 from cbmt_core.diagnostics.difficulty import FIRMS_NEEDED, TARGET_OUTCOME, explain
 from cbmt_core.diagnostics.difficulty.drivers import REPEATS
-from cbmt_core.diagnostics.tables import (
+from cbmt_core.evaluation import reference_of
+from cbmt_core.schema import Column
+from cbmt_core.schema.diagnostics import (
     ADJUSTED_COLUMN,
     ADJUSTED_TERCILE,
     ADJUSTED_TEST,
     DIAGNOSTIC_TABLES,
 )
-from cbmt_core.evaluation import reference_of
-from cbmt_core.schema import Column
 
 __all__ = ["comovement_tables", "difficulty_tables"]
 

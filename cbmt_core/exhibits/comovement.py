@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pandas as pd
 
-from cbmt_core.diagnostics.tables import ADJUSTED_COLUMN, ADJUSTED_TERCILE, ADJUSTED_TEST
 from cbmt_core.exhibits.evidence import Evidence
 from cbmt_core.exhibits.exhibit import Exhibit, number, table
 from cbmt_core.schema import Column
+from cbmt_core.schema.diagnostics import ADJUSTED_COLUMN, ADJUSTED_TERCILE, ADJUSTED_TEST
 
 __all__ = ["EXHIBITS", "TEST_LABELS"]
 

@@ -10,9 +10,9 @@ import pandas as pd
 
 from cbmt_core.bridge import BridgeErrors, BridgeWindows, bridge_errors
 from cbmt_core.design import StudyDesign
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.evaluation import ALL_INDUSTRIES, Relations, compare, reference_of, whole_firms
 from cbmt_core.exhibits.models import BENCHMARKS, FULL_MODEL, LABELS
+from cbmt_core.schema import DIAGNOSTIC_TABLES
 
 __all__ = ["Evidence", "gather"]
 

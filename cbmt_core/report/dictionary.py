@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import sys
 
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.exhibits import EXHIBITS
 from cbmt_core.exhibits.figures import FIGURES
-from cbmt_core.schema import FILE_TABLES, TABLES, VIEWS
+from cbmt_core.schema import DIAGNOSTIC_TABLES, FILE_TABLES, TABLES, VIEWS
 
 __all__ = ["exhibit_list", "table_dictionary"]
 
 HEADING = """\
 # Tables
 
-Made by `make docs` from `cbmt_core/schema/` and `cbmt_core/diagnostics/tables.py`; a test keeps it current.
+Made by `make docs` from `cbmt_core/schema/`; a test keeps it current.
 The published `data/cbmt.duckdb` holds them in three schemas: `main` is what analysts ask for, `diagnostic` what models
 learned and how they compare, `exhibit` the paper's tables ([exhibits.md](exhibits.md)). Views come first below.
 In the lake every table is Parquet under its own name (`data/lake/<table>/`, by firm where it is not made across firms;

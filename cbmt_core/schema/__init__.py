@@ -1,6 +1,7 @@
 """Every table: its columns, their types and meaning, and its key. The docs are made from here."""
 
 from cbmt_core.schema.comparisons import COMPARISON_TABLES
+from cbmt_core.schema.diagnostics import DIAGNOSTIC_TABLES
 from cbmt_core.schema.forecasts import MODEL_TABLES
 from cbmt_core.schema.kinds import FIRM, MODEL, OUTCOME, SCHEMAS, Column, Table, View
 from cbmt_core.schema.orders import ORDER_TABLES, ORDER_VIEWS, STUDY, STUDY_WINDOW, TIMELINE
@@ -9,6 +10,7 @@ from cbmt_core.schema.state import FIRM_STATE, SNAPSHOT
 from cbmt_core.schema.views import ANSWER_VIEWS, FORECAST_VIEWS
 
 __all__ = [
+    "DIAGNOSTIC_TABLES",
     "FILE_TABLES",
     "FIRM",
     "FIRM_STATE",
@@ -29,7 +31,7 @@ __all__ = [
 TABLES: dict[str, Table] = {
     table.name: table for table in (*ORDER_TABLES, *MODEL_TABLES, *COMPARISON_TABLES, *PLANNING_TABLES)
 }
-"""The tables of the lake."""
+"""The tables of the lake, beside DIAGNOSTIC_TABLES."""
 FILE_TABLES: tuple[Table, ...] = (SNAPSHOT, FIRM_STATE, TIMELINE, STUDY, STUDY_WINDOW)
 """The tables of the published file that no step makes."""
 VIEWS: tuple[View, ...] = (*ORDER_VIEWS, *FORECAST_VIEWS, *ANSWER_VIEWS)

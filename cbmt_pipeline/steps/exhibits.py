@@ -1,8 +1,8 @@
 """The paper's tables, the data of its figures, and scores of ranges."""
 
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.exhibits import EXHIBITS, gather
 from cbmt_core.exhibits import exhibits as make_exhibits
+from cbmt_core.schema import DIAGNOSTIC_TABLES
 from cbmt_pipeline.plan import Step
 from cbmt_pipeline.steps.accuracy import study_relations
 from cbmt_pipeline.work import Made, Work

@@ -1,7 +1,6 @@
 """Measures of a firm at the study's origin: co-movement of its drivers, features of difficulty, history."""
 
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
-from cbmt_core.schema import TABLES
+from cbmt_core.schema import DIAGNOSTIC_TABLES, TABLES
 from cbmt_pipeline.plan import Step
 from cbmt_pipeline.work import Made, Work
 

@@ -18,8 +18,8 @@ from cbmt_core.diagnostics.difficulty import FEATURES
 from cbmt_core.diagnostics.measured import measure_firm
 from cbmt_core.diagnostics.results import comovement_tables, difficulty_tables
 from cbmt_core.diagnostics.routing import routing_tables
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.evaluation import Relations
+from cbmt_core.schema import DIAGNOSTIC_TABLES
 from cbmt_core.simulate import Economy, sample_cohorts
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from cbmt_core.names import Unit
 from cbmt_core.schema import TABLES
 from cbmt_pipeline.plan import Plan, Step, Task
-from cbmt_pipeline.work import Made, carry_out
+from cbmt_pipeline.transaction import carry_out
+from cbmt_pipeline.work import Made
 
 TABLE = TABLES["firm_week"]
 WEEKS = (

@@ -11,7 +11,7 @@ import duckdb
 from cbmt_core.duck import parquet
 from cbmt_pipeline.plan import Plan, State, the_plan
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.work import carry_out
+from cbmt_pipeline.transaction import carry_out
 
 WITHOUT = ("tuned_models", "neural_forecasts", "report")
 """Networks take long and the report has tests of its own."""

@@ -17,7 +17,7 @@ from cbmt_core.names import Unit
 from cbmt_pipeline.plan import Task, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.publish import publish
-from cbmt_pipeline.work import carry_out
+from cbmt_pipeline.transaction import carry_out
 from helpers.small_project import WEEKS, orders_csv
 
 INVARIANTS = {

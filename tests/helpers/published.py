@@ -12,7 +12,6 @@ from cbmt_core.bands import Baseline, bands, revenue_from_rows
 from cbmt_core.bridge import BridgeWindows, bridge_errors, bridge_table
 from cbmt_core.compose import compose_draws
 from cbmt_core.design import StudyDesign
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.evaluation import Relations, accuracy, compare, failures, whole_firms
 from cbmt_core.exhibits import EXHIBITS, exhibits, gather
 from cbmt_core.forecasting import FORECAST_TABLES, forecast_tables, run_models
@@ -22,6 +21,7 @@ from cbmt_core.scenarios import Scenario
 from cbmt_core.scenarios.plan import spread_year
 from cbmt_core.scenarios.tables import PLAN_TABLES, last_year, past_year, scenario_tables
 from cbmt_core.schema import (
+    DIAGNOSTIC_TABLES,
     FIRM_STATE,
     SCHEMAS,
     SNAPSHOT,

@@ -8,7 +8,7 @@ from pathlib import Path
 from cbmt_core.errors import CbmtError
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.work import carry_out
+from cbmt_pipeline.transaction import carry_out
 
 FIRMS = ("A, B & Söhne", "it's 50% off/..", "🛒 ~ shop")
 FIRST, WEEKS = date(2016, 1, 3), 90

@@ -14,7 +14,11 @@ CONTRIBUTIONS, TABLE = "cbmt_core/bridge/contributions.py", "cbmt_core/bridge/ta
 ERRORS, METRICS = "cbmt_core/bridge/errors.py", "cbmt_core/metrics.py"
 WALK, LAKE = "cbmt_core/models/sequence/walk_forward.py", "cbmt_pipeline/lake.py"
 LOSS = "cbmt_core/models/neural/loss.py"
-WORK, MANIFEST, SNAPSHOT = "cbmt_pipeline/work.py", "cbmt_pipeline/manifest.py", "cbmt_pipeline/snapshot.py"
+WORK, MANIFEST, SNAPSHOT = (
+    "cbmt_pipeline/transaction.py",
+    "cbmt_pipeline/manifest.py",
+    "cbmt_pipeline/snapshot.py",
+)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ TARGETS = {
         ("cbmt_pipeline/lake.py",), ("tests/pipeline/test_step_files.py", "tests/pipeline/test_lake.py"), 12
     ),
     "work": Target(
-        ("cbmt_pipeline/work.py", "cbmt_pipeline/manifest.py"),
+        ("cbmt_pipeline/work.py", "cbmt_pipeline/transaction.py", "cbmt_pipeline/manifest.py"),
         ("tests/pipeline/test_step_files.py", "tests/pipeline/test_lake.py"),
         24,
     ),

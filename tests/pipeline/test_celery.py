@@ -26,7 +26,8 @@ from cbmt_pipeline.backfills import Target, launch
 from cbmt_pipeline.instance import PROCESS
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.work import Options, carry_out
+from cbmt_pipeline.transaction import carry_out
+from cbmt_pipeline.work import Options
 
 pytest.importorskip("dagster_celery", reason="needs the extra [celery]")
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("celery"), need("postgresql", "redis-server")]

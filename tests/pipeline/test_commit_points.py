@@ -22,7 +22,7 @@ from helpers.small_project import CONFIG, orders_csv
 from helpers.small_project import delivered as two_firms
 from helpers.whole_state import differences, whole_state
 
-import cbmt_pipeline.work
+import cbmt_pipeline.transaction
 from cbmt_core import quality
 from cbmt_core.timeline import Timeline
 from cbmt_pipeline.holder import holding
@@ -49,7 +49,7 @@ class Enough(Exception):
 
 
 def on_task_done(action: Callable[[Task], None]) -> None:
-    true = cbmt_pipeline.work.carry_out
+    true = cbmt_pipeline.transaction.carry_out
 
     def carry_out(project: Project, plan: Plan, task: Task) -> object:
         outcome = true(project, plan, task)

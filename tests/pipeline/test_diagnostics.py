@@ -11,7 +11,7 @@ import duckdb
 import pytest
 from helpers.materialised import Materialised
 
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
+from cbmt_core.schema import DIAGNOSTIC_TABLES
 from cbmt_core.simulate import Economy
 from cbmt_pipeline.plan import State, the_plan
 

@@ -22,7 +22,8 @@ from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.manifest import Manifest
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.work import Made, carry_out
+from cbmt_pipeline.transaction import carry_out
+from cbmt_pipeline.work import Made
 
 
 @pytest.fixture

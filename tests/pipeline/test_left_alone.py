@@ -60,10 +60,10 @@ import os, signal, sys
 sys.path.insert(0, sys.argv[2])
 from datetime import datetime
 from pathlib import Path
-import cbmt_pipeline.work as work
+import cbmt_pipeline.transaction as transaction
 from helpers.daemon import daemon
 
-begun, real = [], work._store
+begun, real = [], transaction._store
 
 def store(one, *rest):
     begun.append(one)
@@ -71,7 +71,7 @@ def store(one, *rest):
         os.kill(os.getpid(), signal.SIGKILL)
     return real(one, *rest)
 
-work._store = store
+transaction._store = store
 with daemon(Path(sys.argv[1])) as clock:
     clock.schedules(datetime.fromisoformat(sys.argv[3]))
     clock.finish()

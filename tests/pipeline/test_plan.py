@@ -14,7 +14,8 @@ from cbmt_core.schema import FIRM, Column, Table
 from cbmt_pipeline.assets import assets_of
 from cbmt_pipeline.plan import Plan, State, Step, the_plan
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.work import Made, Work, carry_out
+from cbmt_pipeline.transaction import carry_out
+from cbmt_pipeline.work import Made, Work
 
 pytestmark = pytest.mark.xdist_group("plan")
 

@@ -19,7 +19,8 @@ from cbmt_core.schema import TABLES
 from cbmt_core.simulate import Economy
 from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.project import SEED
-from cbmt_pipeline.work import Made, carry_out
+from cbmt_pipeline.transaction import carry_out
+from cbmt_pipeline.work import Made
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("networks")]
 

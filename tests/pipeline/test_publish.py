@@ -19,7 +19,7 @@ from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.publish import publish
-from cbmt_pipeline.work import carry_out
+from cbmt_pipeline.transaction import carry_out
 
 QUALIFIED = "CASE schema_name WHEN 'main' THEN table_name ELSE schema_name || '.' || table_name END"
 

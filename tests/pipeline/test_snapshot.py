@@ -14,7 +14,7 @@ from helpers.small_project import CONFIG, orders_csv
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.publish import publish
-from cbmt_pipeline.work import carry_out
+from cbmt_pipeline.transaction import carry_out
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("snapshot")]
 

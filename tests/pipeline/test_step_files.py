@@ -25,7 +25,8 @@ from cbmt_pipeline.holder import holding_task
 from cbmt_pipeline.manifest import Manifest, Manifests, commit, digest_of
 from cbmt_pipeline.plan import Plan, State, Step, Task
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.work import Made, Options, Outcome, Work, carry_out, carry_out_together, task_key
+from cbmt_pipeline.transaction import Outcome, carry_out, carry_out_together, task_key
+from cbmt_pipeline.work import Made, Options, Work
 
 NUMBERS = Table(
     "numbers",
@@ -455,7 +456,7 @@ def test_what_another_made_meanwhile_is_taken_if_it_is_all_that_was_asked_for(
 def _made_by_another(project: Project, plan: Plan, task: Task) -> Manifest:
     """What the holder of a task makes of it: its lock is held already."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("cbmt_pipeline.work.task_key", lambda _: "of the other")
+        patch.setattr("cbmt_pipeline.transaction.task_key", lambda _: "of the other")
         return carry_out(project, plan, task).manifest
 
 

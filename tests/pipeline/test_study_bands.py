@@ -20,7 +20,7 @@ from cbmt_core.simulate import Economy, write_economy
 from cbmt_core.timeline import WEEK
 from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.work import carry_out
+from cbmt_pipeline.transaction import carry_out
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("study_bands")]
 

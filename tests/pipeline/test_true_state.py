@@ -30,7 +30,7 @@ from cbmt_pipeline.plan import Task, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.resources import ProjectResource
 from cbmt_pipeline.runner import fail_orphaned_runs, orphaned_runs
-from cbmt_pipeline.work import carry_out, task_key
+from cbmt_pipeline.transaction import carry_out, task_key
 
 pytestmark = pytest.mark.xdist_group("true_state")
 

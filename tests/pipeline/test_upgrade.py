@@ -16,7 +16,7 @@ from cbmt_core.names import Unit
 from cbmt_pipeline.cli import main
 from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.project import Project
-from cbmt_pipeline.work import carry_out
+from cbmt_pipeline.transaction import carry_out
 
 JOURNAL = b'{"op_code": 0}\n'
 

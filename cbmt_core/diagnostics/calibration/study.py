@@ -13,12 +13,12 @@ from cbmt_core.arrays import Floats
 from cbmt_core.design import StudyDesign
 from cbmt_core.diagnostics.calibration.tables import AnalystTables
 from cbmt_core.diagnostics.data import DiagnosticState
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.duck import literal
 from cbmt_core.errors import BadTable
 from cbmt_core.evaluation import Relations
 from cbmt_core.evaluation.paired import MIN_FIRMS, SEED
 from cbmt_core.metrics import symmetric_errors
+from cbmt_core.schema import DIAGNOSTIC_TABLES
 
 __all__ = ["RESAMPLES", "TRIMMED", "Calibration", "calibrate", "calibration_tables", "weekly_sales"]
 

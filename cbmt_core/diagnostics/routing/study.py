@@ -13,8 +13,8 @@ from cbmt_core.diagnostics.routing.panel import RoutingPanel
 from cbmt_core.diagnostics.routing.policy import Decision, decide
 from cbmt_core.diagnostics.routing.rules import RULES
 from cbmt_core.diagnostics.routing.splits import split
-from cbmt_core.diagnostics.tables import DIAGNOSTIC_TABLES
 from cbmt_core.evaluation.paired import SEED
+from cbmt_core.schema import DIAGNOSTIC_TABLES
 
 __all__ = ["ALL", "NEEDED", "POLICIES", "PRIMARY", "RESPLIT", "RESPLITS", "RoutingStudy", "study"]
 

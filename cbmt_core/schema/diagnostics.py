@@ -1,10 +1,10 @@
-"""The tables of the diagnostics: what each column holds. They join those of `cbmt_core.schema`."""
+"""Tables of the diagnostics and of the comparison with analysts."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from cbmt_core.schema import FIRM, MODEL, OUTCOME, Column, Table
+from cbmt_core.schema.kinds import FIRM, MODEL, OUTCOME, Column, Table
 
 __all__ = ["ADJUSTED_COLUMN", "ADJUSTED_TERCILE", "ADJUSTED_TEST", "DIAGNOSTIC_TABLES"]
 
