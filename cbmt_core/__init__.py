@@ -10,6 +10,7 @@ From a frame of orders (pandas, polars or Arrow) to a forecast:
     forecast.plot()         # beside the last two years
     forecast.bridge()       # last year to next year, by source of the change
     forecast.cohorts()      # by acquisition cohort
+    forecast.scenario(acquisition=-0.1)     # the same with a tenth fewer new customers
 
 `cbmt.panels_from_orders` makes the panels of several firms, `cbmt.read_panel` reads one from a file that the pipeline
 published, `panel.until("2019-03-31").forecast(...).score(panel)` is a backtest, `cbmt.register_model` adds a model of

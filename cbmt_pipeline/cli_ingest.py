@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Mapping
 from decimal import Decimal
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -93,10 +95,13 @@ def ingest(project: Project, /, path: str | None, name: str | None, columns: tup
     has are looked through for new files. How the file is written and which column is which is detected,
     said, and written to the project file; options state it instead. On a terminal the outcome is shown
     first and a question asked. Rows that cannot be used go to quarantine with a reason.
+
+    A relative PATH is looked for where you stand and then in the project's folder.
     """
     if path is None:
         read_new_files(project)
         return
+    path = _as_written(project, path)
     name = name or Path(path).name.split(".")[0] or "orders"
     stated = {key: value for key, value in options.items() if value is not None}
     if time_format:
@@ -120,6 +125,21 @@ def ingest(project: Project, /, path: str | None, name: str | None, columns: tup
         if not click.confirm("read it so?", default=True):
             raise click.Abort
     _add(project, written, found.columns, country, replace=replace, interactive=interactive)
+
+
+def _as_written(project: Project, path: str) -> str:
+    """The path as the project file names it: below the project's folder relative to that, elsewhere absolute."""
+    if Path(path).is_absolute():
+        return path
+    places = [Path(os.path.normpath(folder / path)) for folder in (Path.cwd(), project.root)]
+    place = next((p for p in places if p.exists() or glob(str(p), recursive=True)), None)
+    if place is None:
+        raise UnreadableSource(f"there is no file at {', nor at '.join(dict.fromkeys(map(str, places)))}")
+    known = project.config.sources if (project.root / CONFIG_FILE).exists() else ()
+    same = (source.path for source in known if os.path.normpath(project.root / source.path) == str(place))
+    if Path.cwd() == project.root:
+        return next(same, path)
+    return next(same, str(place.relative_to(project.root) if place.is_relative_to(project.root) else place))
 
 
 def _detected(

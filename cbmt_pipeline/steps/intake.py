@@ -44,8 +44,14 @@ def make(work: Work) -> Made:
             "firms_gone": len(gone),
         },
         # What other sources brought is there all the same.
-        rejected="\n".join(f"source {name} was left as it was: {why}" for name, why in report.failed.items()),
+        rejected="\n".join(_left(name, why) for name, why in report.failed.items()),
     )
+
+
+def _left(name: str, why: str) -> str:
+    """Most reasons begin with the name of their source."""
+    why = why.removeprefix(f"source {name!r}: ")
+    return f"source {name!r} was left as it was: {why}"
 
 
 def _stale(project: Project) -> bool:

@@ -9,8 +9,12 @@ from pathlib import Path
 import dagster as dg
 import duckdb
 import pytest
+from click.testing import CliRunner
 from helpers.projects import cbmt
 from helpers.small_project import WEEKS, orders_csv
+
+from cbmt_core.config import ProjectConfig
+from cbmt_pipeline.cli import main
 
 pytestmark = pytest.mark.slow
 
@@ -152,3 +156,35 @@ def test_a_file_that_is_mostly_unusable_leaves_nothing_behind_and_its_correction
     assert 'order_grain = "day"' in cbmt(tmp_path, "sources", "show", "shop").stdout
     cbmt(tmp_path, "sources", "remove", "shop")
     assert "shop" not in cbmt(tmp_path, "sources").stdout
+
+
+def test_a_relative_path_is_meant_from_where_one_stands_then_from_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stand, root = tmp_path / "stand", tmp_path / "project"
+    (root / "in").mkdir(parents=True)
+    stand.mkdir()
+    monkeypatch.chdir(stand)
+
+    def ingest(path: str, name: str = "shop") -> str:
+        done = CliRunner().invoke(main, ["--project", str(root), "ingest", path, "--name", name, *STATED])
+        return done.output
+
+    def paths() -> list[str]:
+        return [source.path for source in ProjectConfig.load(root / "cbmt.toml").sources]
+
+    both = (f"{stand}/shop.csv", f"{root}/shop.csv")
+    assert f"there is no file at {both[0]}, nor at {both[1]}" in " ".join(ingest("shop.csv").split())
+    for file, firm in ((stand / "shop.csv", "Here"), (root / "shop.csv", "There"), (root / "in/1.csv", "In")):
+        file.write_text(orders_csv(firm, weeks=3))
+    ingest("shop.csv")
+    assert paths() == [str(stand / "shop.csv")], "the one where the user stands"
+    ingest("in/*.csv", "in")
+    ingest("../project/in/1.csv", "one")
+    assert paths()[1:] == ["in/*.csv", "in/1.csv"], "a project can be moved with what lies in it"
+    monkeypatch.chdir(root)
+    assert "read 0 new files" in ingest("../stand/shop.csv"), "the same file by another name"
+    (stand / "shop.csv").unlink()
+    said = CliRunner().invoke(main, ["ingest"]).output
+    assert said.count("source 'shop'") == 1
+    assert "source 'shop' was left as it was: there is no file at" in said
