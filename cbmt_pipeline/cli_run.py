@@ -197,9 +197,10 @@ def chosen_firms(project: Project, firms: tuple[str, ...]) -> list[Unit] | None:
 
 def _say_weeks(project: Project) -> None:
     timeline = project.timeline()
-    console.print(
-        f"weeks: {timeline.panel.first} to {timeline.panel.last}, after {timeline.washout_weeks} of washout"
+    washout = (
+        f"after a washout of {plural(timeline.washout_weeks, 'week')}" if timeline.washout_weeks else "no washout"
     )
+    console.print(f"weeks: {timeline.panel.first} to {timeline.panel.last}, {washout}")
     for line in project.deliveries().lines(project.config.delivery):
         console.print(line, style="yellow", markup=False)
     if missing := project.why_no_study():

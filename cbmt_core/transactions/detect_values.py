@@ -143,7 +143,7 @@ def amounts_look(cells: Sequence[str]) -> tuple[str, list[str]]:
     points = commas = brackets = signs = thousands = 0
     for cell in cells:
         text = cell.strip()
-        if not text:
+        if not re.search(r"\d", text):
             continue
         brackets += text.startswith("(")
         signs += bool(re.search(r"[^\d\s().,'’+\-\u2212\u00a0\u202f]", text))

@@ -9,6 +9,7 @@ from helpers.exports import EXPORTS, written
 
 from cbmt_core.config import SourceConfig
 from cbmt_core.transactions.detect import detect
+from cbmt_core.transactions.detect_values import amounts_look
 from cbmt_core.transactions.preview import preview
 
 
@@ -173,3 +174,8 @@ def test_an_order_left_out_by_its_first_line_takes_its_other_lines_along(tmp_pat
     )  # fmt: skip
     seen = preview(source, tmp_path)
     assert (seen.sales, seen.reasons) == (10, {"left out": 3})
+
+
+def test_words_in_the_place_of_amounts_are_no_signs_of_a_currency() -> None:
+    assert amounts_look(["10.00", "oops", "n/a", ""]) == (".", [])
+    assert amounts_look(["10.00", "£5.30"]) == (".", ["amounts carry signs of a currency"])
