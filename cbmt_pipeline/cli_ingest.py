@@ -26,7 +26,7 @@ from cbmt_core.transactions.reasons import MISSING_CUSTOMER
 from cbmt_pipeline.cli_run import read_new_files
 from cbmt_pipeline.progress import console
 from cbmt_pipeline.project import CONFIG_FILE, Project
-from cbmt_pipeline.sources import SourceExists, add_source, remove_source, section_text
+from cbmt_pipeline.sources import SourceExists, add_source, country_of, remove_source, section_text
 
 __all__ = ["ingest", "sources"]
 
@@ -208,9 +208,10 @@ def _add(
             project.__dict__.pop("config", None)
             console.print(f"source {source['name']!r} was not added to {file}", style="red", markup=False)
         raise
+    holidays, home = project.config.design.country, country_of(str(source["timezone"]))
+    elsewhere = f"; the time zone lies in {home}" if home not in (None, holidays) else ""
     console.print(
-        f"added source {source['name']!r} to {file}; holidays of {project.config.design.country} "
-        "(country under [design])",
+        f"added source {source['name']!r} to {file}; holidays of {holidays} (country under [design]{elsewhere})",
         markup=False,
     )
 

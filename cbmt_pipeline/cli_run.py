@@ -198,7 +198,9 @@ def chosen_firms(project: Project, firms: tuple[str, ...]) -> list[Unit] | None:
 def _say_weeks(project: Project) -> None:
     timeline = project.timeline()
     washout = (
-        f"after a washout of {plural(timeline.washout_weeks, 'week')}" if timeline.washout_weeks else "no washout"
+        f"after a washout of {plural(timeline.washout_weeks, 'week')}"
+        if timeline.washout_weeks
+        else "no washout"
     )
     console.print(f"weeks: {timeline.panel.first} to {timeline.panel.last}, {washout}")
     for line in project.deliveries().lines(project.config.delivery):
