@@ -18,38 +18,17 @@ import duckdb
 
 from cbmt_core import atomic, duck
 from cbmt_core.config import ProjectConfig, QualityConfig, SourceConfig
-from cbmt_core.duck import literal, parquet, path_literal
+from cbmt_core.duck import parquet, path_literal
 from cbmt_core.errors import CbmtError, UnreadableSource
 from cbmt_core.names import Unit
 from cbmt_core.timeline import week_sql
-from cbmt_core.transactions.reader import files_of, read_rows
+from cbmt_core.transactions.intake_file import FileReport, file_digest, read_source_file, stem_of
+from cbmt_core.transactions.reader import files_of
 from cbmt_core.transactions.reasons import MISSING_TIME, STRAY_DATE, UNPARSEABLE_TIME
 from cbmt_core.transactions.refusal import refuse_unusable
 from cbmt_core.transactions.span import span_of
 
-__all__ = ["FileReport", "Intake", "IntakeReport"]
-
-
-@dataclass(frozen=True)
-class FileReport:
-    """One source file as it was read: the ledger's entry."""
-
-    source: str
-    file: str
-    digest: str
-    reading: str
-    size: int
-    modified_ns: int
-    rows: int
-    bad_rows: int
-    """Rows that cannot be used; of these, refunds, guests and the like say nothing against the file."""
-    path: str = ""
-    """Path of the source when the file was read; empty in ledgers of earlier versions."""
-
-    @property
-    def stem(self) -> str:
-        """Name of its intake files: the same bytes, source and way of reading give the same rows."""
-        return f"{self.digest}-{self.reading}"
+__all__ = ["Intake", "IntakeReport"]
 
 
 @dataclass
@@ -123,8 +102,8 @@ class Intake:
             if _unchanged(kept.get(label), source, seen):
                 report.unchanged += 1
                 continue
-            digest = _digest(file)
-            if label in kept and kept[label].stem == _stem(digest, source):
+            digest = file_digest(file)
+            if label in kept and kept[label].stem == stem_of(digest, source):
                 report.unchanged += 1
                 kept[label] = replace(kept[label], size=seen.st_size, modified_ns=seen.st_mtime_ns)
                 continue
@@ -134,12 +113,12 @@ class Intake:
         known = {e.stem for e in kept.values()}
         fresh: list[FileReport] = []
         for label, (file, seen, digest) in changed.items():
-            if _stem(digest, source) in known:
+            if stem_of(digest, source) in known:
                 report.unchanged += 1
                 continue
             if on_file:
                 on_file(label, len(files) - len(changed) + len(fresh), len(files))
-            fresh.append(self._read_file(source, file, seen, label, digest, quality))
+            fresh.append(read_source_file(self.folder, source, file, seen, label, digest, quality))
             known.add(fresh[-1].stem)
         if fresh:
             # Of a source, not of a file: one bad firm among the files of a folder must not stop the others.
@@ -151,62 +130,6 @@ class Intake:
         if set(after) != set(before):
             self._write_ledger(after)
         report.read += fresh
-
-    def _read_file(
-        self,
-        source: SourceConfig,
-        file: Path,
-        seen: os.stat_result,
-        label: str,
-        digest: str,
-        quality: QualityConfig,
-    ) -> FileReport:
-        stem = _stem(digest, source)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        with (
-            atomic.temporary_folder(self.folder, "reading") as scratch,
-            duck.connect(self.folder / "spill") as con,
-            atomic.replacing(self.folder / f"{stem}.parquet") as target,
-        ):
-            rows_sql = "SELECT * EXCLUDE (tail) FROM judged"
-            # Rows come in their order; sorting them again is dear.
-            order = "" if source.firm is not None else "ORDER BY slug, row"
-            if read_rows(con, source, file, label, scratch):
-                order = "ORDER BY slug, row"
-                firm = "NULL" if source.firm is None else literal(source.firm)
-                slug = "NULL" if source.firm is None else literal(Unit(source.firm).slug)
-                rows_sql = f"""
-                    {rows_sql} UNION ALL BY NAME
-                    SELECT {literal(source.name)} AS source, {literal(label)} AS file, row,
-                        CAST({slug} AS VARCHAR) AS slug, CAST({firm} AS VARCHAR) AS firm,
-                        'unparseable line' AS reason, detail, detail AS problems FROM rejected"""
-            ((lines, unread),) = con.execute(
-                f"SELECT count(*), count(*) FILTER (reason = 'unparseable line') FROM ({rows_sql})"
-            ).fetchall()
-            if lines == unread:
-                refuse_unusable(con, f"({rows_sql})", source.name, str(file), quality.max_unusable_share)
-            con.execute(
-                f"COPY (FROM ({rows_sql}) {order}) TO {literal(str(target))} "
-                "(FORMAT parquet, COMPRESSION zstd)"
-            )
-            rows, bad = con.execute(f"SELECT count(*), count(reason) FROM {parquet([target])}").fetchall()[0]
-            with atomic.replacing(self.folder / f"{stem}.index.parquet") as index:
-                con.execute(
-                    f"COPY (SELECT slug, any_value(firm) AS firm, segment, CAST(ordered_at AS DATE) AS day, "
-                    f"count(*) AS rows FROM {parquet([target])} WHERE slug IS NOT NULL "
-                    f"GROUP BY ALL ORDER BY ALL) TO {literal(str(index))} (FORMAT parquet)"
-                )
-        return FileReport(
-            source=source.name,
-            file=label,
-            digest=digest,
-            reading=source.reading_digest,
-            size=seen.st_size,
-            modified_ns=seen.st_mtime_ns,
-            rows=rows,
-            bad_rows=bad,
-            path=source.path,
-        )
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -332,10 +255,6 @@ def _unchanged(entry: FileReport | None, source: SourceConfig, seen: os.stat_res
     return entry is not None and (entry.size, entry.modified_ns, entry.reading) == state
 
 
-def _stem(digest: str, source: SourceConfig) -> str:
-    return f"{digest}-{source.reading_digest}"
-
-
 def _stem_of(index: str) -> str:
     return Path(index).name.split(".")[0]
 
@@ -400,8 +319,3 @@ def _unreadable_times_of(intake: Intake, version: str) -> str:
         f". The time of {unread:,} of {total:,} ingested rows cannot be read, such as {sample}: state their format "
         "with --time-format, or time_format of the source in cbmt.toml"
     )
-
-
-def _digest(file: Path) -> str:
-    with file.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()[:16]

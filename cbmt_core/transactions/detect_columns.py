@@ -1,0 +1,237 @@
+"""Which column of a file holds what, by title first and then by content; statuses, grain and currency."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from cbmt_core.transactions.column_names import (
+    HINTS,
+    NOT_SALES,
+    QUANTITIES,
+    STATUS,
+    SYNONYMS,
+    UNIT_PRICES,
+    named_currency,
+    plain_name,
+    plain_status,
+)
+from cbmt_core.transactions.detect_format import Detected
+from cbmt_core.transactions.detect_values import looks_like_amount, looks_like_time
+
+__all__ = ["NEEDED", "find_columns"]
+
+NEEDED = frozenset({"customer", "order_time", "amount"})
+"""Columns that every source has."""
+CROWD = 0.05
+"""A customer with a larger share of the rows is mentioned: it may stand for everyone without an account."""
+
+
+def find_columns(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any], name: str) -> None:
+    """Find which column holds what, by title first and then by content; then statuses, grain and currency."""
+    _columns_by_title(found, table, stated)
+    _columns_by_content(found, table)
+    _quantity_of_a_price(found, table)
+    named = ", ".join(f"{ours} = {theirs!r}" for ours, theirs in found.columns.items())
+    found.notes.append(f"columns: {named or 'none recognised'}")
+    if "firm" not in found.columns and not stated.get("firm"):
+        found.settings["firm"] = name
+        found.notes.append(f"no column names a firm: all rows are of {name!r} (--firm)")
+    _other_amounts(found, table)
+    if found.columns.keys() >= NEEDED and "order_id" not in found.columns:
+        found.notes.append("no column of order ids: rows of one customer at one time are one order")
+    if "customer" in found.columns:
+        _crowd(found, table[found.columns["customer"]])
+    _statuses(found, table, stated)
+    _grain(found, table, stated)
+    if "currency" in found.columns:
+        _currency(found, table[found.columns["currency"]])
+
+
+def _columns_by_title(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:
+    """Assign the columns whose titles are synonyms of our names and whose cells fit."""
+    taken = set(found.columns.values())
+    by_name: defaultdict[str, list[str]] = defaultdict(list)
+    currency = stated.get("currency")
+    for column in sorted(table, key=lambda title: named_currency(title)[1] not in (None, currency)):
+        by_name[plain_name(column)].append(column)
+
+    def pick(ours: str) -> str | None:
+        columns = (column for synonym in SYNONYMS[ours] for column in by_name.get(synonym, []))
+        fitting = (column for column in columns if column not in taken and _fits(ours, table[column]))
+        return next(fitting, None)
+
+    for ours in SYNONYMS:
+        if ours in found.columns or (ours == "firm" and stated.get("firm")):
+            continue
+        title: str | None = pick(ours)
+        if ours == "quantity" and plain_name(found.columns.get("amount", "")) not in UNIT_PRICES:
+            continue
+        if ours == "firm" and title and not _constant(table, title, found.columns.get("order_id")):
+            title = None
+        if title:
+            found.columns[ours] = title
+            taken.add(title)
+
+
+def _columns_by_content(found: Detected, table: dict[str, list[str]]) -> None:
+    """Assign, for each name still without a column, the one column whose cells can be what it means."""
+    taken = set(found.columns.values())
+    for ours in HINTS:
+        if ours not in found.columns and (title := _by_content(ours, table, taken)):
+            found.columns[ours] = title
+            taken.add(title)
+            found.notes.append(
+                f"{ours} is taken to be {title!r}, by its content (--column {ours}=... states another)"
+            )
+
+
+def _quantity_of_a_price(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
+    """Where the amount is the price of one unit, find the number of units, or say that there is none."""
+    amount = found.columns.get("amount", "")
+    if "quantity" in found.columns or plain_name(amount) not in UNIT_PRICES:
+        return
+    likely = [
+        title
+        for title in table
+        if title not in found.columns.values()
+        and any(part in plain_name(title) for part in QUANTITIES)
+        and _fits("quantity", table[title])
+    ]
+    if len(likely) == 1:
+        found.columns["quantity"] = likely[0]
+    elif plain_name(amount) not in ("price", "preis", "prix", "precio", "prezzo") or likely:
+        found.notes.append(
+            f"{amount!r} looks like the price of one unit, and no column is surely the number of units: "
+            "every row counts as one (--column quantity=... states it)"
+        )
+
+
+def _other_amounts(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
+    """Name the other columns that could be the amount: net or gross is the reader's choice."""
+    amount = found.columns.get("amount")
+    names = set(SYNONYMS["amount"]) - UNIT_PRICES
+    others = [
+        title
+        for title, cells in table.items()
+        if title not in found.columns.values() and plain_name(title) in names and _fits("amount", cells)
+    ]
+    if amount and others:
+        listed = ", ".join(map(repr, others))
+        found.notes.append(f"the amount is {amount!r}; it could also be {listed} (--column amount=...)")
+
+
+def _crowd(found: Detected, cells: Sequence[str]) -> None:
+    """Mention a customer who has far more rows than the others."""
+    counts = Counter(cell.strip() for cell in cells if cell.strip())
+    if len(counts) < 20:
+        return
+    who, rows = counts.most_common(1)[0]
+    usual = sorted(counts.values())[len(counts) // 2]
+    if rows > CROWD * counts.total() and rows > 20 * usual:
+        found.notes.append(
+            f"one customer, {who!r}, has {rows / counts.total():.0%} of the rows: if it stands for everyone "
+            f"without an account, leave it out (--leave-out {shlex.quote(found.columns['customer'] + '=' + who)})"
+        )
+
+
+def _currency(found: Detected, cells: Sequence[str]) -> None:
+    """The currency of all rows, or a note that there are several."""
+    codes = Counter(cell.strip().upper() for cell in cells if cell.strip())
+    if len(codes) == 1:
+        found.currency = next(iter(codes))
+    elif codes:
+        shares = ", ".join(f"{code} {count:,}" for code, count in codes.most_common(5))
+        found.notes.append(f"rows are in several currencies ({shares}); only those of the source's are used")
+
+
+def _fits(ours: str, cells: Sequence[str]) -> bool:
+    filled = [cell.strip() for cell in cells if cell.strip()][:2000]
+    if not filled:
+        return ours in ("refunded", "parent_id")
+    if ours == "order_time":
+        return sum(map(looks_like_time, filled)) >= 0.7 * len(filled)
+    if ours in ("amount", "quantity", "refunded"):
+        return sum(map(looks_like_amount, filled)) >= 0.7 * len(filled)
+    if ours == "currency":
+        return all(re.fullmatch("[A-Za-z]{3}", cell) for cell in filled)
+    if ours == "customer":
+        return len(filled) * 2 >= min(len(cells), 2000) and not all(
+            re.fullmatch(r"-?\d+[.,]\d+", cell) for cell in filled
+        )
+    return True
+
+
+def _by_content(ours: str, table: Mapping[str, Sequence[str]], taken: set[str]) -> str | None:
+    """The only column whose cells can be what is sought, or the only one of them whose name hints at it.
+
+    A customer is told from other texts by its name alone, so without a hint there is none.
+    """
+    able = [title for title in table if title not in taken and _clearly(ours, table[title])]
+    hinted = [title for title in able if any(hint in plain_name(title) for hint in HINTS[ours])]
+    if len(able) == 1 and ours != "customer":
+        return able[0]
+    return hinted[0] if len(hinted) == 1 else None
+
+
+def _clearly(ours: str, cells: Sequence[str]) -> bool:
+    """Whether cells are dates written as such, or amounts with decimals: a bare number may be anything."""
+    filled = [cell.strip() for cell in cells if cell.strip()][:2000]
+    if ours == "order_time":
+        written = sum(not re.fullmatch(r"[\d.,]+", cell) and looks_like_time(cell) for cell in filled)
+        return bool(filled) and written >= 0.9 * len(filled)
+    if ours == "amount":
+        decimals = sum(bool(re.search(r"\d[.,]\d{1,2}\D*$", cell)) for cell in filled)
+        return _fits(ours, cells) and 2 * decimals >= len(filled)
+    return _fits(ours, cells)
+
+
+def _constant(table: dict[str, list[str]], title: str, order_id: str | None) -> bool:
+    """Whether a column has one value in every order: a product's brand has not."""
+    if not order_id:
+        return True
+    values: defaultdict[str, set[str]] = defaultdict(set)
+    for order, value in zip(table[order_id], table[title], strict=True):
+        if value.strip():
+            values[order].add(value.strip())
+    return all(len(seen) == 1 for seen in values.values())
+
+
+def _statuses(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:
+    if stated.get("leave_out"):
+        return
+    leave_out = {}
+    for title, cells in table.items():
+        if plain_name(title) in STATUS:
+            values = sorted({cell.strip() for cell in cells if plain_status(cell) in NOT_SALES})
+            if values:
+                leave_out[title] = values
+    if leave_out:
+        found.settings["leave_out"] = leave_out
+        rules = "; ".join(f"{title!r} is {' or '.join(values)}" for title, values in leave_out.items())
+        found.notes.append(f"left out as no sales: rows whose {rules}")
+
+
+def _grain(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:
+    """Whether lines of one order repeat its total."""
+    columns = found.columns
+    if stated.get("amount_of") or not {"order_id", "amount"} <= columns.keys() or "quantity" in columns:
+        return
+    amounts: defaultdict[str, list[str]] = defaultdict(list)
+    for order, amount in zip(table[columns["order_id"]], table[columns["amount"]], strict=True):
+        if order.strip():
+            amounts[order.strip()].append(amount.strip())
+    several = [values for values in amounts.values() if len(values) > 1]
+    if not several:
+        return
+    same = [values for values in several if len({value for value in values if value}) == 1]
+    blanks = any("" in values for values in several)
+    if len(same) >= 0.95 * len(several) and (blanks or len(same) >= 3):
+        found.settings["amount_of"] = "order"
+        how = "leave the amount out but once" if blanks else "repeat the amount of the whole order"
+        found.notes.append(f"lines of one order {how}: it is counted once an order")
+    else:
+        found.notes.append("several lines of one order are added up")
