@@ -69,14 +69,15 @@ def forecast(project: Project, firm: str) -> None:
     import duckdb
 
     from cbmt_core.report.plan_words import short_history
+    from cbmt_core.report.words import weeks_ahead
+    from cbmt_core.timeline import SEASON
 
     if not project.warehouse.exists():
         raise CbmtError(f"nothing was published in {project.data} yet; run `cbmt run` first")
     with duckdb.connect(str(project.warehouse), read_only=True) as con:
         found = _published(con, firm)
-    console.print(
-        f"{found.firm}: the 52 weeks after {found.origin}, by {found.model} ({found.why})", markup=False
-    )
+    ahead = weeks_ahead(SEASON, found.origin)
+    console.print(f"{found.firm}: {ahead}, by {found.model} ({found.why})", markup=False)
     Console(width=max(console.width, WIDTH), highlight=False).print(_table(found))
     for low, high, source in found.ranges:
         borrowed = "; the range is borrowed, not calibrated on your data" if source == "borrowed" else ""

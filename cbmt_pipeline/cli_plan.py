@@ -71,6 +71,7 @@ def scenario(
         cbmt scenario Fennosk --acquisition -10% --from 2020-06 --aov +3%
         cbmt scenario Fennosk --acquisition "-10% from 2020-06 to 2020-08 over 4 weeks" --repeat-new +5%
     """
+    from cbmt_core.report.words import weeks_ahead
     from cbmt_core.scenarios import Scenario, baseline_of, outcome_of
     from cbmt_core.scenarios.outcome import interval
 
@@ -89,7 +90,7 @@ def scenario(
     changed, before = outcome_of(baseline, wanted), baseline.outcome
     console.print(f"{panel.firm}: {wanted.description}", markup=False)
     console.print(
-        f"the {len(weeks)} weeks after {panel.origin}, by {model}; {wanted.weeks_changed(weeks)} weeks changed"
+        f"{weeks_ahead(len(weeks), panel.origin)}, by {model}; {wanted.weeks_changed(weeks)} weeks changed"
     )
     table = _table("", f"sales, {currency}", LEVEL, "baseline", LEVEL, "difference", LEVEL)
     spans = [slice(k, k + 13) for k in range(0, len(weeks), 13)]
@@ -133,6 +134,7 @@ def target(project: Project, firm: str, sales: str, probability: str, first: str
     \b
         cbmt target Fennosk --sales 9M --probability 80%
     """
+    from cbmt_core.report.words import weeks_ahead
     from cbmt_core.scenarios import baseline_of, moves_needed, parse_day
     from cbmt_core.scenarios import probability as share_of
     from cbmt_core.scenarios.outcome import interval
@@ -141,8 +143,8 @@ def target(project: Project, firm: str, sales: str, probability: str, first: str
     panel, draws, model, currency, _ = _planned(project, firm)
     outcome = baseline_of(draws).outcome
     console.print(
-        f"{panel.firm}: {outcome.total:,.0f} {currency} are forecast for the {draws.horizon} weeks after "
-        f"{panel.origin} by {model} ({LEVEL} {_span(interval(outcome.totals))})",
+        f"{panel.firm}: {outcome.total:,.0f} {currency} are forecast for "
+        f"{weeks_ahead(draws.horizon, panel.origin)} by {model} ({LEVEL} {_span(interval(outcome.totals))})",
         markup=False,
     )
     console.print(
@@ -166,6 +168,8 @@ def value(project: Project, firm: str) -> None:
     Margin, discount rate, horizon and acquisition spend are stated under [value] in cbmt.toml. Reads what `cbmt run`
     published.
     """
+    from cbmt_core.report.words import weeks_ahead
+
     name, currency = _firm(project, firm)
     with _open(project) as con:
         newest = "origin = (SELECT max(origin) FROM customer_base_value WHERE firm = $firm) AND firm = $firm"
@@ -181,8 +185,9 @@ def value(project: Project, firm: str) -> None:
             f"SELECT * FROM acquisition_return WHERE {newest} ORDER BY acquired_in", {"firm": name}
         ).df()
     one = parts.iloc[0]
+    ahead = weeks_ahead(int(one["horizon_weeks"]), one["origin"].date())
     console.print(
-        f"{name}: {one['horizon_weeks']} weeks after {one['origin']:%Y-%m-%d}, "
+        f"{name}: {ahead}, "
         f"margin {100 * one['margin']:.0f} % of sales, discounted at {100 * one['discount_rate']:.0f} % a year",
         markup=False,
     )

@@ -165,7 +165,7 @@ def _choice(
     elif judged:
         why = f"the models share no backtest of this firm that can be scored; {default} is the default"
     else:
-        why = f"no backtest of this firm can be scored yet; {default} is the default"
+        why = f"without a backtest that can be scored, {default} is the default"
     if failed:
         why = f"{' and '.join(failed)} could not be fitted; {why}"
     evidence = {model: _evidence(model, comparison, firm) for model in available}

@@ -28,6 +28,17 @@ class Bar:
     colour: str = BLUE
 
 
+INTERVAL = ["share", "low", "high"]
+
+
+def _end(value: float | None) -> float:
+    return math.nan if value is None else value
+
+
+def _ends(bar: Bar) -> list[float]:
+    return [bar.share, _end(bar.low), _end(bar.high)]
+
+
 def bars(title: str, rows: Sequence[Bar], axis: str) -> Markup:
     """Upright bars of shares."""
     canvas = Canvas(
@@ -46,6 +57,7 @@ def bars(title: str, rows: Sequence[Bar], axis: str) -> Markup:
         inside = y(0) - y(bar.low if bar.low is not None else bar.share) > 26
         at = y(0) - 9 if inside else y(bar.high if bar.high is not None else bar.share) - 6
         canvas.text(middle, at, f"{100 * bar.share:.0f}%", "middle", "cell light" if inside else "label")
+    canvas.table = (["bar", *INTERVAL], [[bar.name, *_ends(bar)] for bar in rows])
     return canvas.svg()
 
 
@@ -112,6 +124,10 @@ def estimates(
             tip += f"\n95% interval\t{value(row.low, 3)} to {value(row.high, 3)}"
         canvas.add("circle", cx=x(row.amount), cy=y, r=4.5, fill=colour, class_="mark",
                    data_tip=tip + (f"\n{row.about}" if row.about else ""))  # fmt: skip
+    canvas.table = (
+        ["row", "estimate", *INTERVAL[1:]],
+        [[row.name, row.amount, _end(row.low), _end(row.high)] for row in rows],
+    )
     return canvas.svg()
 
 
@@ -149,6 +165,7 @@ def dependence(
             class_="mark",
             data_tip=tip,
         )
+    canvas.table = (["firm", x_name, told_y], [[name, at, up] for name, at, up in points])
     return canvas.svg()
 
 
@@ -187,4 +204,12 @@ def win_grid(
     for c, scale in enumerate(levels):
         middle = side + c * (wide + gap) + wide / 2
         canvas.text(middle, head - 10, scale.capitalize() + " scale", "middle", "label")
+    canvas.table = (
+        ["scale", "volatility", "firms", "model", *INTERVAL],
+        [
+            [scale, volatility, count, bar.about.split("\n")[0], *_ends(bar)]
+            for (scale, volatility), (count, rows) in cells.items()
+            for bar in rows
+        ],
+    )
     return canvas.svg()

@@ -18,7 +18,7 @@ from cbmt_core.report.planning import Planning
 from cbmt_core.report.story import Stories, Story
 from cbmt_core.report.track import BANDS, Track
 from cbmt_core.report.words import Bridge
-from cbmt_core.timeline import MIN_LIVE_WEEKS, SEASON, WEEK
+from cbmt_core.timeline import MIN_LIVE_WEEKS, SEASON
 
 __all__ = ["Opening", "bridges", "missing", "model_words", "months", "opening", "quarters"]
 
@@ -65,7 +65,7 @@ def opening(
         title = "There is no forecast of the year ahead yet"
         return Opening(title, f"{missing(stories.weeks, failed)} Its cohorts are shown as observed.", watch)
     late = stories.outdated(story)
-    ahead = words.weeks_to(story.weeks, story.origin + story.weeks * WEEK)
+    ahead = words.weeks_ahead(story.weeks, story.origin)
     when = f"in {ahead}" if late else f"over the next {words.plural(story.weeks, 'week')}"
     seen = day(week_end(story.origin))
     lead = words.sentence(
@@ -147,7 +147,7 @@ def model_words(story: Story | None, track: Track, test: StudyTest) -> dict[str,
     if not any(sure):
         sure.append(test.certainty(story.model) or words.unknown(story.label))
     why = (
-        words.sentence(story.why.replace(story.model, story.label))
+        words.sentence(story.reason_chosen)
         or "No choice of a model is on record; this is the first that has a forecast."
     )
     return {

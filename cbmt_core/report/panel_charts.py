@@ -90,6 +90,14 @@ def dots(
                             stroke=dot.colour)  # fmt: skip
             canvas.add("circle", cx=x(dot.amount), cy=y, r=4.5, fill=dot.colour, class_="mark",
                        data_tip=f"{name}\n{dot.name}\t{value(dot.amount, 2)}")  # fmt: skip
+    canvas.table = (
+        ["row", "of", axis, "interval, either side"],
+        [
+            [name, dot.name, dot.amount, math.nan if dot.spread is None else dot.spread]
+            for name, many in rows
+            for dot in many
+        ],
+    )
     return canvas.svg()
 
 
@@ -143,6 +151,7 @@ def scatter(
                 canvas.text(at + (9 if anchor == "start" else -9), level + 4, mark.name, anchor)
                 taken.append((start, start + wide, level))
                 break
+    canvas.table = (["firm", x_name, y_name], [[mark.name, mark.x, mark.y] for mark in marks])
     return canvas.svg()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -48,6 +49,13 @@ class Story:
     @property
     def label(self) -> str:
         return label(self.model)
+
+    @property
+    def reason_chosen(self) -> str:
+        """`why`, as the pages write it: with the names of models for readers."""
+        names = "|".join(sorted(map(re.escape, LABELS), key=len, reverse=True))
+        named = re.sub(rf"\b(?:{names})\b", lambda found: label(found[0]), self.why)
+        return re.sub(r"(\d) %", r"\1%", named)
 
     @property
     def change(self) -> float | None:

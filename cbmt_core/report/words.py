@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 
 from cbmt_core.report.numbers import Money, count, day, percent, points, week_end
 
@@ -24,6 +24,7 @@ __all__ = [
     "tested",
     "unknown",
     "weakest_source",
+    "weeks_ahead",
     "weeks_to",
     "year_before",
     "year_off",
@@ -84,6 +85,11 @@ def listed(names: Sequence[str]) -> str:
 def weeks_to(weeks: int, sunday: date) -> str:
     """The weeks that end with the week of `sunday`."""
     return f"the {plural(weeks, 'week')} to {day(week_end(sunday))}"
+
+
+def weeks_ahead(weeks: int, origin: date) -> str:
+    """The weeks that follow the week of `origin`."""
+    return weeks_to(weeks, origin + timedelta(weeks=weeks))
 
 
 def headline(before: float | None, after: float, money: Money, when: str) -> str:

@@ -27,6 +27,7 @@ def make(work: Work) -> Made:
 
 STEP = Step(
     name="forecast_choice",
+    version="2",
     make=make,
     description="The model to plan with for each firm, why, and the evidence: backtests of weeks before the origin.",
     group="live",

@@ -268,7 +268,7 @@ def test_a_young_firm_keeps_the_default_whatever_older_ones_show():
     assert row["model"] == "plus"
     assert row["backtests"] == 0
     assert pd.isna(row["error"])
-    assert row["why"] == "no backtest of this firm can be scored yet; plus is the default"
+    assert row["why"] == "without a backtest that can be scored, plus is the default"
     assert evidence(row, "glm") == {"origins": [], "smape": [], "panel_smape": 10, "score": None}
 
 

@@ -129,7 +129,7 @@
     addEventListener("resize", fit);
   });
   // Charts over time that are wider than the screen begin at their end: the forecast.
-  document.querySelectorAll("figure.wide:not(#cumulative), #layers").forEach((one) => { one.scrollLeft = one.scrollWidth; });
+  document.querySelectorAll("figure.wide:not(#cumulative):not(#columns):not(#grid), #layers").forEach((one) => { one.scrollLeft = one.scrollWidth; });
   document.querySelectorAll(".scroll, figure.wide, #layers, #tenure, #triangle").forEach((one) => {
     one.addEventListener("scroll", () => cue(one));
     cue(one);
