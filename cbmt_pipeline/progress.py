@@ -28,7 +28,7 @@ console = Console(highlight=False, soft_wrap=True, markup=False)
 PULSE = 20.0
 """Seconds between lines where there is no terminal."""
 MEMORY = 1800.0
-"""Seconds of the past from which the time left is told: a firm's networks may take minutes."""
+"""Seconds of the past from which the time left is estimated: a firm's networks may take minutes."""
 
 
 @dataclass(frozen=True)

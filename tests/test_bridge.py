@@ -477,7 +477,7 @@ def test_a_model_that_lacks_a_firm_is_not_compared_unless_asked_for():
     assert set(lenient.mae["firms"]) == {2}
 
 
-def test_the_three_commonest_reasons_are_told():
+def test_the_three_commonest_reasons_are_named():
     names = [f"f{k}" for k in range(12)]
     frame = hand_made({model: dict.fromkeys(names, 1.0) for model in (REALISED, "cbmt", "rf")},
                       eligible=[(name, "rf") for name in names[:10]])  # fmt: skip

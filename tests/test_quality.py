@@ -145,7 +145,7 @@ EVERY = [pytest.param(t, *case, id=f"{t}: {case[1]}") for t, cases in BROKEN.ite
 
 
 @pytest.mark.parametrize(("table", "damage", "promise", "where"), EVERY)
-def test_a_broken_promise_is_told_with_its_place(con, table, damage, promise, where):
+def test_a_failed_expectation_is_reported_with_its_place(con, table, damage, promise, where):
     con.execute(damage)
     verdict = judge(con, table)
     assert not verdict.passed

@@ -17,7 +17,7 @@ __all__ = ["band_coverage", "band_pit", "interval_score", "weighted_interval_sco
 
 TERCILES = ("low", "middle", "high")
 LEAST_FIRMS = 9
-"""Firms from which on terciles are told apart."""
+"""Fewest firms for coverage by tercile."""
 QUANTILES = (2.5, 10, 25, 50, 75, 90, 97.5)
 
 

@@ -97,7 +97,7 @@ class FittedCohortGlm:
 
         They contain the slow part of the week shocks but not the rest, and over the last half year the anchored
         cohort levels, so that the fit continues into the forecast without a jump. As in-sample values they are closer
-        to the data than the forecast will be.
+        to the data than the forecast will be. No step reads them: they show whether a fit follows its data.
         """
         return PrimitiveForecast(A=self._acquired(0), R=self._cells("R", 0), V=self._cells("V", 0))
 

@@ -34,7 +34,7 @@ def lines(title: str, places: Sequence[str], series: Sequence[Line], width: int 
     canvas = Canvas(width, 190, title, f"{title} by {', '.join(places)}.", left=36, right=18)
     known = [v for line in series for v in line.values if math.isfinite(v)]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    # Lines are told apart by their distance, so the axis need not start at zero; it says where it does.
+    # The distance between lines matters, so the axis need not start at zero; its labels say where it does.
     margin = 0.15 * (high - low) or 1.0
     x, y = canvas.x(0, max(1, len(places) - 1)), canvas.y(max(0.0, low - margin), high + margin)
     at_y = ticks(y.low, y.high, 4)

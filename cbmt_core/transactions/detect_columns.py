@@ -168,7 +168,7 @@ def _fits(ours: str, cells: Sequence[str]) -> bool:
 def _by_content(ours: str, table: Mapping[str, Sequence[str]], taken: set[str]) -> str | None:
     """The only column whose cells can be what is sought, or the only one of them whose name hints at it.
 
-    A customer is told from other texts by its name alone, so without a hint there is none.
+    Only a column's name distinguishes customers from other texts, so without a hint there is none.
     """
     able = [title for title in table if title not in taken and _clearly(ours, table[title])]
     hinted = [title for title in able if any(hint in plain_name(title) for hint in HINTS[ours])]

@@ -109,7 +109,7 @@ class Intake:
                 continue
             changed[label] = file, seen, digest
             kept.pop(label, None)
-        # Known bytes are told by what is still kept: a rotated log is read again under its new name.
+        # Only files still in the ledger count as known: a rotated log is read again under its new name.
         known = {e.stem for e in kept.values()}
         fresh: list[FileReport] = []
         for label, (file, seen, digest) in changed.items():

@@ -64,7 +64,7 @@ def read_source_file(
         atomic.replacing(folder / f"{stem}.parquet") as target,
     ):
         rows_sql = "SELECT * EXCLUDE (tail) FROM judged"
-        # Rows come in their order; sorting them again is dear.
+        # Rows of a single firm are in order already; sorting them again is expensive.
         order = "" if source.firm is not None else "ORDER BY slug, row"
         if read_rows(con, source, file, label, scratch):
             order = "ORDER BY slug, row"

@@ -192,7 +192,7 @@ def _mark_duplicates(con: duckdb.DuckDBPyConnection) -> None:
     ((files,),) = con.execute("SELECT count(DISTINCT (source, file)) FROM judged").fetchall()
     if files < 2:
         return
-    # Duplicates are rare and ranking every row is dear: only rows that share all their values are ranked.
+    # Duplicates are rare and ranking every row is expensive: only rows that share all their values are ranked.
     con.execute(f"""
         INSERT INTO set_aside
         WITH shared AS (

@@ -245,7 +245,7 @@ def test_a_default_that_could_not_be_fitted_is_passed_over():
     assert evidence(row, "glm")["score"] == 1
 
 
-def test_the_only_model_is_chosen_and_its_record_told():
+def test_the_only_model_is_chosen_with_its_track_record():
     row = steady(Book().firm("ACME", fitted=["glm"], failed=["plus"]), "ACME", plus=5, glm=20).choice()
     assert (row["model"], row["backtests"], row["error"]) == ("glm", 4, pytest.approx(20))
     assert row["why"] == (

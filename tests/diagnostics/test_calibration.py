@@ -216,7 +216,7 @@ def test_a_mistake_is_reported_with_its_file_its_row_and_what_to_do(tmp_path, ta
     assert str(error.value).startswith(str(tmp_path / f"{table}.csv"))
 
 
-def test_a_file_that_is_no_table_is_told(tmp_path):
+def test_a_file_that_is_no_table_is_reported(tmp_path):
     paths = written(tmp_path)
     paths["tickers"].write_text("")
     with pytest.raises(BadTable, match=r"tickers\.csv: it cannot be read as CSV or Parquet"):

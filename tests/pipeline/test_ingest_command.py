@@ -81,7 +81,7 @@ def test_what_a_csv_file_looks_like_can_be_stated(tmp_path: Path) -> None:
     assert "customer = 'customer'" in told
 
 
-def test_a_firm_gone_silent_is_told_and_made_all_the_same(tmp_path: Path) -> None:
+def test_a_firm_without_new_data_is_reported_and_made_all_the_same(tmp_path: Path) -> None:
     still = orders_csv("Still", weeks=WEEKS - 12).partition("\n")[2]
     (tmp_path / "both.csv").write_text(orders_csv("Live") + still)
     cbmt(tmp_path, "ingest", "both.csv", *STATED)

@@ -79,7 +79,7 @@ def test_the_saved_model_gives_the_stored_forecast(trained: Materialised, model:
         np.testing.assert_array_equal(made.A, stored["acquired"])
 
 
-def test_the_ui_is_told_curves_history_errors_and_time(trained: Materialised) -> None:
+def test_the_ui_shows_curves_history_errors_and_time(trained: Materialised) -> None:
     metadata = trained.metadata("tuned_models", trained.units[0])
     for name in ("learning_curves", "tuning_history"):
         encoded = re.search(r"data:image/png;base64,([^)]+)", str(metadata[name].value))

@@ -94,7 +94,7 @@ def test_a_notice_names_firm_step_reason_and_remedy(failed: Failed) -> None:
     assert failed.run.run_id in lines[-1]
 
 
-def test_a_run_whose_process_vanished_is_told_too() -> None:
+def test_a_run_whose_process_vanished_is_reported_too() -> None:
     with dg.DagsterInstance.ephemeral() as instance:
         run = instance.create_run_for_job(
             dg.JobDefinition(name="empty", graph_def=dg.GraphDefinition(name="empty"))

@@ -76,7 +76,7 @@ def test_other_texts_are_no_cron_times(text: str) -> None:
 @pytest.mark.parametrize(
     ("setting", "says"), [('weekly = "at six"', "no cron time"), ('timezone = "Mars"', "not a time zone")]
 )
-def test_a_wrong_schedule_is_told_with_its_place(setting: str, says: str, tmp_path: Path) -> None:
+def test_a_wrong_schedule_is_reported_with_its_place(setting: str, says: str, tmp_path: Path) -> None:
     file = tmp_path / "cbmt.toml"
     source = '[[sources]]\nname = "shop"\npath = "orders"\ncurrency = "GBP"\ntimezone = "UTC"\n'
     file.write_text(f"{source}[schedule]\n{setting}\n")

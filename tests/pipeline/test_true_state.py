@@ -58,7 +58,7 @@ time.sleep(60)
 """
 
 
-def test_a_second_run_is_told_who_is_at_work_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
+def test_a_second_run_names_the_process_at_work_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path)
     (tmp_path / "cbmt.toml").write_text(
         '[[sources]]\nname = "a"\npath = "o"\ncurrency = "USD"\ntimezone = "UTC"\n'

@@ -58,7 +58,9 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return whole_state(project)
 
 
-def test_the_second_of_two_runs_is_told_who_is_at_work(tmp_path: Path, expected: dict[str, str]) -> None:
+def test_the_second_of_two_runs_says_which_process_it_waits_for(
+    tmp_path: Path, expected: dict[str, str]
+) -> None:
     project = delivered(tmp_path / "project")
     runs = [begin(project.root), begin(project.root)]
     said = [run.communicate()[0] for run in runs]

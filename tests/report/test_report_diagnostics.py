@@ -149,7 +149,7 @@ def test_difficulty_is_called_foretold_only_when_the_bands_are_in_order(errors, 
     assert ("can be predicted in advance" in text) == told
 
 
-def test_p_values_are_told_to_three_places():
+def test_p_values_are_printed_to_three_places():
     assert p_value(0.0004) == "< 0.001"
     assert p_value(0.0164) == "0.016"
     assert p_value(None) == p_value(float("nan")) == "–"

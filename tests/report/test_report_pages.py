@@ -231,7 +231,7 @@ def test_the_headline_is_that_of_the_live_bridge(report, con):
     assert f"Sales are forecast to {'rise' if total > 0 else 'fall'} {abs(total):.1f}% over the next" in panel
 
 
-def test_a_study_is_never_told_as_the_year_ahead(report, con):
+def test_a_study_is_never_described_as_the_year_ahead(report, con):
     made, target = "6 Apr 2019", "7 Apr 2019 to 29 Feb 2020"
     for firm in FIRMS:
         path = path_of(report, con, firm)

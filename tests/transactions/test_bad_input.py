@@ -168,7 +168,7 @@ def test_a_link_that_leads_nowhere_is_refused(shop):
         ({"encoding": "cp037"}, "has no column for"),
     ],
 )
-def test_settings_that_fit_no_file_are_told_in_words(shop, settings, words):
+def test_settings_that_fit_no_file_are_reported_in_words(shop, settings, words):
     shop.config(settings)
     shop.put("o.csv", HEAD + GOOD)
     assert words in shop.update().failed["shop"]

@@ -255,7 +255,7 @@ def test_readers_of_the_ledger_before_still_find_its_files(shop):
     assert not any(path.exists() for path in held)
 
 
-def test_progress_is_told_file_by_file(shop):
+def test_progress_is_reported_for_each_file(shop):
     for k in range(3):
         shop.put(f"{k}.csv", HEAD + lines("F", f"c{k}"))
     told = []

@@ -362,7 +362,7 @@ def test_a_file_that_cannot_be_read_fails_its_source_by_name(shop, name, content
     assert shop.intake.ledger() == []
 
 
-def test_a_missing_path_and_a_missing_table_are_told(shop):
+def test_a_missing_path_and_a_missing_table_are_reported(shop):
     shop.config({"path": "nowhere"})
     assert "there is no file at nowhere" in shop.update().failed["shop"]
     write("duckdb", shop.orders, [("F", "c", "2017-01-01", "5")])

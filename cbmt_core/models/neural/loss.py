@@ -99,6 +99,7 @@ class Objective:
 
         Â is the forecast of the week's acquisition, whatever the cohort's age: no cohort's sales, but a link
         between the drivers' sizes. Only the span of s_Y matters to L_C: its low cancels in the difference.
+        Training needs the drivers one by one as well; this is the equation alone, to be checked by hand.
         """
         acquired, orders, value = self._drivers(predicted, truth)
         return acquired * orders * value
