@@ -11,6 +11,7 @@ from helpers.diagnostic_tables import small_results
 from helpers.evaluation_tables import cohort_week_of, fill, forecasts
 
 from cbmt_core import duck
+from cbmt_core.bands import LEVELS
 from cbmt_core.bridge import CONTRIBUTIONS, REALISED, BridgeErrors, BridgeWindows, bridge_errors, bridge_table
 from cbmt_core.design import StudyDesign
 from cbmt_core.evaluation import Relations, accuracy, compare, failures, whole_firms
@@ -25,6 +26,7 @@ from cbmt_core.exhibits import (
     gather,
 )
 from cbmt_core.exhibits.figures import FIGURES
+from cbmt_core.exhibits.ranges import NOT_IN_PAPER
 from cbmt_core.metrics import FULL, HORIZONS, OUTCOMES
 from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
@@ -75,6 +77,27 @@ def bridges_of(models, n=N):
     )  # fmt: skip
 
 
+def ranges_of(models, n=N):
+    """Bands of three weeks and of the whole holdout, wider by the model's place in the list."""
+    rows = []
+    for wide, model in enumerate(models, 1):
+        for firm in firms_of(n)["firm"]:
+            for period, ahead, actual in [
+                ("week", "1-4", 90.0), ("week", "1-4", 100.0), ("week", "5-13", 130.0), ("horizon", "horizon", 320.0),
+            ]:  # fmt: skip
+                ends = {
+                    f"{end}{level}": actual * (1.05 + sign * wide * level / 1000)
+                    for level in LEVELS
+                    for end, sign in (("low", -1), ("high", 1))
+                }
+                rows.append(
+                    {"firm": firm, "model": model, "purpose": "study", "outcome": "sales", "period": period,
+                     "ahead": ahead, "source": "borrowed", "actual": actual, "scale": actual,
+                     "median": 1.05 * actual, **ends}
+                )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
 @pytest.fixture
 def con():
     with duck.connect() as connection:
@@ -88,11 +111,11 @@ def con():
         yield connection
 
 
-def made(con, models, extra=None, results=None):
+def made(con, models, extra=None, results=None, ranges=None):
     table = errors_of(models)
     if extra is not None:
         table = pd.concat([table, extra])
-    return exhibits(gather(con, Relations(), DESIGN, table, bridges_of(models), results))
+    return exhibits(gather(con, Relations(), DESIGN, table, bridges_of(models), results, ranges))
 
 
 # Family table, Panel A.
@@ -121,7 +144,12 @@ def test_published_improvements_follow_from_published_means(con):
 
 def test_every_exhibit_keeps_its_columns_whatever_has_run(con):
     none = made(con, {"cohort_glm": 10.0})
-    everything = made(con, dict.fromkeys(LABELS, 10.0), results=small_results())
+    everything = made(
+        con,
+        dict.fromkeys(LABELS, 10.0),
+        results=small_results(),
+        ranges=ranges_of(["cbmt_plus", *BENCHMARKS]),
+    )
     nothing = exhibits(gather(con, Relations(), DESIGN, errors_of({}), bridges_of([])))
     for name, exhibit in EXHIBITS.items():
         for frames in (none, everything, nothing):
@@ -139,12 +167,14 @@ def test_every_exhibit_keeps_its_columns_whatever_has_run(con):
 
 def test_every_exhibit_names_its_place_in_the_paper():
     # Main text and Web App.: 26 captioned tables, one without a caption, the data of six figures, one algorithm.
-    kinds = Counter(exhibit.paper.partition(":")[0] for exhibit in EXHIBITS.values())
+    paper = [exhibit for exhibit in EXHIBITS.values() if exhibit.paper != NOT_IN_PAPER]
+    assert {*EXHIBITS} - {e.table.name for e in paper} == {"exhibit_band_scores", "exhibit_band_calibration"}
+    kinds = Counter(exhibit.paper.partition(":")[0] for exhibit in paper)
     assert kinds == {"Table": 27, "Figure": 6, "Algorithm": 1}
     captioned = {e.paper.rpartition("(")[2].rstrip(")") for e in EXHIBITS.values() if "(tab:" in e.paper}
     assert len(captioned) == 26
     assert len({figure.label for figure in FIGURES}) == len(FIGURES) == 14
-    labels = [exhibit.paper[exhibit.paper.index("(") :] for exhibit in EXHIBITS.values()]
+    labels = [exhibit.paper[exhibit.paper.index("(") :] for exhibit in paper]
     assert len(set(labels)) == len(labels)
     for name, exhibit in EXHIBITS.items():
         assert name.startswith("exhibit_")

@@ -13,7 +13,7 @@ from cbmt_core.exhibits.exhibit import FIRMS, LABEL, MODEL, Exhibit, number, tab
 from cbmt_core.exhibits.models import LABELS
 from cbmt_core.schema import Column
 
-__all__ = ["EXHIBITS"]
+__all__ = ["EXHIBITS", "NOT_IN_PAPER"]
 
 REFERENCE = "cbmt_plus"
 NOT_IN_PAPER = "not in the paper"
