@@ -130,6 +130,13 @@ WATCHED = {
 }
 
 
+NOUNS = {
+    "acquisition": "new customers",
+    "reorders": "repeat orders of existing customers",
+    "value": "order value",
+}
+
+
 def to_do(
     signals: Sequence[Signal], year: tuple[float, float] | None, hard: str = "", known: bool = True
 ) -> list[str]:
@@ -162,9 +169,12 @@ def to_do(
         found.append(
             "All three drivers weaken: compare scenarios before committing to spending that the baseline pays for."
         )
-    if not falling and any(signal.change is not None for signal in signals):
+    judged = {signal.driver for signal in signals if signal.change is not None}
+    if judged and not falling:
         found.append(
             "No driver is forecast to fall by more than 2%: nothing in the forecast calls for a change of course."
+            if judged == set(WATCHED)
+            else _nothing_falls_among(judged)
         )
     wide = year is not None and sum(year) > 0 and 200 * (year[1] - year[0]) / sum(year) >= WIDE_RANGE
     if wide or hard:
@@ -173,6 +183,16 @@ def to_do(
             f"{why[:1].upper()}{why[1:]}: plan for both ends of the range, and look again whenever new weeks are in."
         )
     return found
+
+
+def _nothing_falls_among(judged: set[str]) -> str:
+    """What to say where some drivers do not fall and the others cannot be compared."""
+    said = " and ".join(NOUNS[driver] for driver in NOUNS if driver in judged)
+    left = " and ".join(NOUNS[driver] for driver in NOUNS if driver not in judged)
+    text = f"No fall of more than 2% is forecast for {said}; {left} cannot be judged"
+    if "reorders" in judged:
+        return f"{text}."
+    return f"{text}: an existing base usually reorders less as it ages, and there is no earlier year to compare with."
 
 
 def held_so_far(inside: int, seen: int, level: int) -> str:
