@@ -42,6 +42,7 @@ BAND_TABLES = (
             Column("firms", "BIGINT", "other firms they were learned from"),
         ),
         partitioned=False,
+        schema="diagnostic",
     ),
     Table(
         "error_path",
@@ -72,6 +73,7 @@ BAND_TABLES = (
             ),
         ),
         partitioned=False,
+        schema="diagnostic",
     ),
     Table(
         "forecast_band",
@@ -203,5 +205,6 @@ BAND_TABLES = (
             Column("outcomes", "BIGINT", "weeks or years judged"),
         ),
         partitioned=False,
+        schema="diagnostic",
     ),
 )

@@ -119,6 +119,7 @@ MODEL_TABLES = (
                 for part, meaning in _SPREADS.items()
             ),
         ),
+        schema="diagnostic",
     ),
     *BAND_TABLES,
     Table(
