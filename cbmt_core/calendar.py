@@ -13,13 +13,12 @@ import numpy.typing as npt
 from dateutil.easter import easter
 from dateutil.relativedelta import SU, TH, relativedelta
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 from cbmt_core.timeline import week_of
 
 __all__ = ["Calendar", "calendar_of", "has_holidays"]
 
 Dates = npt.NDArray[np.datetime64]
-Ints = npt.NDArray[np.int64]
 
 RECURS = 3
 """Years of ten in which a holiday must fall: what happened once teaches nothing about next year."""

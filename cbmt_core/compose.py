@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 from cbmt_core.errors import CbmtError
 from cbmt_core.models.contract import PrimitiveForecast, SalesForecast
 from cbmt_core.panel import FirmPanel
@@ -33,7 +33,7 @@ class RevenueForecast:
     V: Floats
     size: Floats
     """[N + H] observed size of cohorts born before the origin, predicted size of later ones."""
-    birth: npt.NDArray[np.int64]
+    birth: Ints
     """[N + H] birth as an index into `weeks`; negative for cohorts born before."""
     Y: Floats
     """[N + H, H] sales of the cohort; NaN before birth."""
@@ -63,7 +63,7 @@ def compose(panel: FirmPanel, drivers: PrimitiveForecast | SalesForecast) -> Rev
     return _composed(panel, drivers)
 
 
-def _must_be_known(what: str, values: Floats, where: npt.NDArray[np.bool_]) -> None:
+def _must_be_known(what: str, values: Floats, where: Bools) -> None:
     if values.shape != where.shape:
         raise BadForecast(f"its forecast of {what} has the shape {values.shape}, not {where.shape}")
     bad = np.argwhere(where & ~(np.isfinite(values) & (values >= 0)))
@@ -148,7 +148,7 @@ class DrawnForecast:
         return not bool(np.isnan(self.acquired).all())
 
 
-def compose_draws(draws: DriverDraws, base: npt.NDArray[np.bool_] | None = None) -> DrawnForecast:
+def compose_draws(draws: DriverDraws, base: Bools | None = None) -> DrawnForecast:
     """`compose` for every draw, summed over the cohorts of the base and over later ones.
 
     A draw's factors are the same for all cohorts of a week, so the sums over cohorts are taken once:

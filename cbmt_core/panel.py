@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 from cbmt_core.calendar import Calendar, calendar_of
 from cbmt_core.errors import BadFirmData
 from cbmt_core.timeline import Timeline
 
 __all__ = ["LEFT_CENSORED", "CustomerHistory", "FirmPanel"]
 
-Ints = npt.NDArray[np.int64]
 
 LEFT_CENSORED = -1
 """Birth index of the cohort that was there before the first week."""
@@ -111,12 +110,12 @@ class FirmPanel:
         return self.weeks[-1].astype(object)  # type: ignore[no-any-return]
 
     @property
-    def born(self) -> npt.NDArray[np.bool_]:
+    def born(self) -> Bools:
         """[N, T] True from a cohort's birth week on."""
         return np.arange(self.n_weeks) >= self.birth[:, None]
 
     @property
-    def is_birth(self) -> npt.NDArray[np.bool_]:
+    def is_birth(self) -> Bools:
         """[N, T] True in a cohort's birth week only."""
         return np.equal(np.arange(self.n_weeks), self.birth[:, None])
 

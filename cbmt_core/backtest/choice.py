@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 import duckdb
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 from cbmt_core.evaluation.relations import Relations, whole_firms
 from cbmt_core.metrics import smape
 from cbmt_core.schema import TABLES
@@ -19,8 +18,6 @@ from cbmt_core.timeline import Origin
 
 __all__ = ["MARGIN", "MIN_OBSERVED_WEEKS", "PRIOR_BACKTESTS", "forecast_choices"]
 
-Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 MIN_OBSERVED_WEEKS = 13
 """Observed weeks from which on a backtest counts: a quarter."""

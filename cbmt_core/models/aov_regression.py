@@ -8,9 +8,8 @@ from datetime import date
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.contract import CannotFit
 from cbmt_core.models.month_effects import month_spread
@@ -18,7 +17,6 @@ from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["AovRegression"]
 
-Ints = npt.NDArray[np.int64]
 
 # Standard deviations of the normal priors, in log points: what is plausible before any data are seen.
 MONTH_SD = 0.10

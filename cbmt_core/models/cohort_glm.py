@@ -8,9 +8,8 @@ from datetime import date
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 from cbmt_core.models.cohort_grid import CohortGrid
 from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.models.regression import (
@@ -24,7 +23,6 @@ from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["CohortGlm", "FittedCohortGlm"]
 
-Ints = npt.NDArray[np.int64]
 
 NAME = "cohort_glm"
 MIN_WEEKS = 8

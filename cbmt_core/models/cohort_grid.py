@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 from cbmt_core.panel import LEFT_CENSORED
 
 __all__ = ["CohortGrid"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,11 +30,11 @@ class CohortGrid:
         return cls(births, week, week - births[:, None])
 
     @property
-    def born(self) -> npt.NDArray[np.bool_]:
+    def born(self) -> Bools:
         return np.greater_equal(self.tenure, 0)
 
     @property
-    def censored(self) -> npt.NDArray[np.bool_]:
+    def censored(self) -> Bools:
         """[N + H, 1] True for the left-censored cohort."""
         return np.equal(self.birth, LEFT_CENSORED)[:, None]
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import least_squares
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 
 __all__ = [
     "Bass",
@@ -23,7 +22,6 @@ __all__ = [
     "tamed",
 ]
 
-Ints = npt.NDArray[np.int64]
 
 # Meta-analyses of the Bass model put yearly p near 0.03 and q near 0.38 (Sultan, Farley and Lehmann 1990).
 # Per week they are the centres of weak priors on the log scale, so that where two years of data cannot tell a

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 from scipy.special import digamma, gammaln, logsumexp
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 with warnings.catch_warnings():  # importing lifetimes changes the warning filters of the process
@@ -27,7 +26,6 @@ __all__ = [
     "tenure_span",
 ]
 
-Ints = npt.NDArray[np.int64]
 
 MAX_ROWS = 25_000
 """Unique histories above which ages are rounded to four weeks: estimates move by 1 %."""
@@ -50,7 +48,7 @@ def survived_weeks(s: float | Floats, beta: float | Floats, lo: float | Floats, 
     return np.asarray(np.exp(s * np.log(beta) + (1.0 - np.asarray(s)) * np.log(beta + lo)) * width * phi)
 
 
-def tenure_span(tenure: Ints, censored: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def tenure_span(tenure: Ints, censored: Bools) -> tuple[Floats, Floats]:
     """Start and end of a week in tenure, `tenure` weeks after the birth week.
 
     Customers arrive on average in the middle of their birth week, so that half of it is left. The
@@ -143,7 +141,7 @@ class CustomerRows:
         """The histories of some cohorts."""
         return self._where(np.isin(self.cohort, cohorts))
 
-    def _where(self, kept: npt.NDArray[np.bool_]) -> CustomerRows:
+    def _where(self, kept: Bools) -> CustomerRows:
         return CustomerRows(self.cohort[kept], self.x[kept], self.tx[kept], self.T[kept], self.weight[kept])
 
 

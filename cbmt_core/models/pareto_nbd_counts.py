@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 from cbmt_core.models.month_effects import month_spread
 from cbmt_core.models.pareto_nbd import tenure_span
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["COHORT_SD", "CohortCounts", "CountFit", "fit_counts"]
 
-Ints = npt.NDArray[np.int64]
 
 # Priors of the count likelihood, on logs: the centre of the published fits, and a wide spread.
 CURVE_CENTRE = (np.log(0.6), np.log(10.0))
@@ -162,7 +160,7 @@ def _objective(
     counts: CohortCounts,
     centre: Floats,
     sd: Floats,
-    fixed: npt.NDArray[np.bool_],
+    fixed: Bools,
     dispersion: float,
 ) -> tuple[float, Floats]:
     log_mean, by_s, by_beta = _log_mean(theta, counts)

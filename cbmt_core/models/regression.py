@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 from cbmt_core.calendar import Calendar, calendar_of
 
 __all__ = [
@@ -21,7 +20,6 @@ __all__ = [
     "tenure_features",
 ]
 
-Ints = npt.NDArray[np.int64]
 
 FLAT = 10.0
 """Prior standard deviation, in log points, of what the data alone should settle."""
@@ -75,7 +73,7 @@ def season_waves(calendar: Calendar, count: int) -> Floats:
     return np.column_stack([f(k * angle) for k in range(1, count + 1) for f in (np.sin, np.cos)])
 
 
-def tenure_features(tenure: Ints, censored: npt.NDArray[np.bool_], trend: Floats) -> tuple[Floats, Floats]:
+def tenure_features(tenure: Ints, censored: Bools, trend: Floats) -> tuple[Floats, Floats]:
     """[..., K] features of tenure and their prior standard deviations.
 
     Cohorts of known birth have an effect of the birth week and a broken line in log tenure, extrapolated beyond the
@@ -144,7 +142,7 @@ def fit_log_linear(
     calendar_group: Ints,
     *,
     counts: bool,
-    wide: npt.NDArray[np.bool_],
+    wide: Bools,
     cell_sd: float,
     shocks: ShockDesign,
 ) -> LogLinearFit:

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize_scalar, nnls
 from scipy.signal import lfilter
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 from cbmt_core.models.cohort_grid import CohortGrid
 from cbmt_core.models.diffusion import DISCOUNT, month_effects, tamed
 from cbmt_core.models.regression import fit_poisson
@@ -19,7 +18,6 @@ from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["RopcRegression"]
 
-Ints = npt.NDArray[np.int64]
 
 TREND_SD = 0.5
 """Prior standard deviation of a year of trend, in log points."""

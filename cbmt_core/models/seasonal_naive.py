@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 from cbmt_core.models.cohort_grid import CohortGrid
 from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
@@ -16,7 +15,6 @@ from cbmt_core.timeline import SEASON
 
 __all__ = ["FittedSeasonalNaive", "SeasonalNaive"]
 
-Ints = npt.NDArray[np.int64]
 
 NAME = "seasonal_naive"
 RECENT = 26
@@ -111,7 +109,7 @@ class SeasonalNaive:
         usual = orders * aov
         later = ~panel.is_birth
 
-        def relative(rows: slice | Ints, cells: npt.NDArray[np.bool_], axis: int | None) -> Floats:
+        def relative(rows: slice | Ints, cells: Bools, axis: int | None) -> Floats:
             own, firm = ((x * cells)[rows].sum(axis=axis) for x in (sales, usual))
             return np.atleast_1d(_shrunken(own, firm, float(aov.mean())))
 

@@ -8,10 +8,9 @@ from datetime import date, timedelta
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import minimize
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.contract import CannotFit
 from cbmt_core.models.month_effects import month_spread
@@ -19,7 +18,6 @@ from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["WeibullGamma", "adopted_share"]
 
-Ints = npt.NDArray[np.int64]
 
 MIN_WEEKS = 13
 MARKETS = (1.3, 2.0, 4.0, 10.0, 40.0)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.aov_regression import AovRegression
 from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
@@ -25,7 +24,6 @@ from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 
 __all__ = ["FittedWgPnbd", "RepeatBuying", "WgPnbd", "acquisition_groups"]
 
-Ints = npt.NDArray[np.int64]
 
 YOUNGEST_WEEKS = 52
 """The last group of cohorts reaches back to the quarter of the week this many weeks before the origin."""

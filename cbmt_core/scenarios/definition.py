@@ -13,6 +13,7 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.errors import ConfigError
 
 __all__ = [
@@ -96,7 +97,7 @@ class Change:
             text += f" to {self.last}"
         return text + (f" over {self.ramp} weeks" if self.ramp else "")
 
-    def weights(self, weeks: npt.NDArray[np.datetime64]) -> npt.NDArray[np.float64]:
+    def weights(self, weeks: npt.NDArray[np.datetime64]) -> Floats:
         """[H] how much of the change holds in each week, from 0 to 1."""
         days = weeks.astype("datetime64[D]")
         on = np.ones(len(days), bool)

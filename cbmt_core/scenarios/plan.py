@@ -10,7 +10,7 @@ from datetime import date, timedelta
 import numpy as np
 import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats
 
 __all__ = ["Plan", "probability", "spread_year", "weekly_plan"]
 
@@ -25,7 +25,7 @@ class Plan:
     """How a number a year or a month became weeks, in words."""
 
     @property
-    def covered(self) -> npt.NDArray[np.bool_]:
+    def covered(self) -> Bools:
         return np.isfinite(self.sales)
 
     @property

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from datetime import date
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats
 from cbmt_core.compose import DriverDraws, compose_draws
 from cbmt_core.errors import ConfigError
 from cbmt_core.scenarios.apply import apply
@@ -40,7 +39,7 @@ def moves_needed(
     probability: float,
     *,
     first: date | None = None,
-    covered: npt.NDArray[np.bool_] | None = None,
+    covered: Bools | None = None,
 ) -> list[Move]:
     """How far each driver alone, and all together, must move so that `probability` of the draws reach `wanted`.
 
@@ -69,7 +68,7 @@ def _move(
     wanted: float,
     probability: float,
     first: date | None,
-    weeks: npt.NDArray[np.bool_],
+    weeks: Bools,
 ) -> Move:
     from scipy.optimize import brentq  # Slow to import, and needed by few commands.
 

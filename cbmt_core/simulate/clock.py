@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Bools, Ints
 from cbmt_core.simulate.timeline import Timeline
 
 __all__ = ["Clock"]
 
-Ints = npt.NDArray[np.int64]
 
 BY_DAY = np.array([0.98, 0.92, 0.90, 0.94, 1.00, 1.18, 1.20])
 """Relative orders from Sunday to Saturday."""
@@ -35,7 +35,7 @@ class Clock:
         return hour * np.int64(3600) + (((word & 0xFFFF).astype(np.int64) * 3600) >> 16)
 
 
-def _hours(days: npt.NDArray[np.bool_]) -> npt.NDArray[np.int16]:
+def _hours(days: Bools) -> npt.NDArray[np.int16]:
     """A table of GRAIN hours of the week, each as often as its share of orders."""
     weight = (BY_DAY * days)[:, None] * BY_HOUR
     bounds = np.cumsum(weight.ravel()) / max(weight.sum(), 1e-9)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammaln
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 from cbmt_core.design import StudyDesign
 from cbmt_core.errors import BadFirmData
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
@@ -16,8 +15,6 @@ from cbmt_core.simulate.behaviour import Behaviour, behaviour_of, silent
 from cbmt_core.simulate.economy import Economy, FirmSpec, Stream
 
 __all__ = ["CohortSample", "expected_cohorts", "sample_cohorts"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

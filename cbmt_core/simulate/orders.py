@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Ints
 from cbmt_core.simulate.behaviour import Behaviour, behaviour_of
 from cbmt_core.simulate.clock import Clock
 from cbmt_core.simulate.economy import Economy, FirmSpec, Stream
 
 __all__ = ["sample_orders"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

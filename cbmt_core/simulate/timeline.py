@@ -7,8 +7,8 @@ from datetime import timedelta
 from functools import lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Bools, Floats
 from cbmt_core.calendar import Calendar, calendar_of
 from cbmt_core.design import StudyDesign
 from cbmt_core.timeline import week_of
@@ -21,7 +21,7 @@ class Timeline:
     """Consecutive weeks from the one of `observed_from` to the one of `observed_to`."""
 
     calendar: Calendar
-    observed: npt.NDArray[np.bool_]
+    observed: Bools
     """[T, 7] whether orders of that day are seen, Sunday first."""
     study_start: int
     """Index of the first calibration week."""
@@ -33,7 +33,7 @@ class Timeline:
         return len(self.calendar)
 
     @property
-    def exposure(self) -> npt.NDArray[np.float64]:
+    def exposure(self) -> Floats:
         """[T] share of the week's days that are observed."""
         return np.asarray(self.observed.mean(axis=1))
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 from cbmt_core.compose import RevenueForecast
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 from cbmt_core.value.terms import ValueTerms
@@ -83,9 +83,7 @@ def value_by_age(
     )
 
 
-def cumulative_sales(
-    panel: FirmPanel, forecast: RevenueForecast, horizon: int
-) -> tuple[Floats, npt.NDArray[np.int64]]:
+def cumulative_sales(panel: FirmPanel, forecast: RevenueForecast, horizon: int) -> tuple[Floats, Ints]:
     """[N + H, T + horizon] sales of each cohort up to and including each week, and its birth as an index into it."""
     past = np.vstack([np.nan_to_num(panel.Y), np.zeros((len(forecast.weeks), panel.n_weeks))])
     ahead = np.nan_to_num(forecast.Y[:, :horizon])

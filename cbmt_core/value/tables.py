@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Floats
 from cbmt_core.compose import DriverDraws
 from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
@@ -36,7 +35,7 @@ def value_tables(
     terms: ValueTerms,
     spend: pd.Series | None = None,
     keys: Mapping[str, Any] | None = None,
-    first: npt.NDArray[np.float64] | None = None,
+    first: Floats | None = None,
 ) -> dict[str, pd.DataFrame]:
     """Rows of `VALUE_TABLES`.
 

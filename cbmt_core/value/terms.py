@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.timeline import HORIZON, SEASON
 
 __all__ = ["ValueTerms"]
@@ -24,6 +24,6 @@ class ValueTerms:
     tail_years: int = 4
     """Years beyond the horizon that the separate estimate of the tail looks at."""
 
-    def discount(self, weeks: int) -> npt.NDArray[np.float64]:
+    def discount(self, weeks: int) -> Floats:
         """[weeks] discount factor of each week after the origin."""
         return np.asarray((1 + self.discount_rate) ** (-np.arange(1, weeks + 1) / SEASON))

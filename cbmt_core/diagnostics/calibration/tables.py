@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Bools
 from cbmt_core.errors import BadTable
 
 __all__ = ["FORECASTS", "QUARTERS", "TICKERS", "AnalystTables", "read_tables"]
 
-Flags = npt.NDArray[np.bool_]
 
 TEXT, DAY, AMOUNT, MAYBE_AMOUNT = (
     "a name",
@@ -133,7 +132,7 @@ def _typed(column: pd.Series[Any], kind: str) -> pd.Series[Any]:
     return numbers
 
 
-def _refuse(bad: Flags, frame: pd.DataFrame, file: Path, column: str, rule: str) -> None:
+def _refuse(bad: Bools, frame: pd.DataFrame, file: Path, column: str, rule: str) -> None:
     """Raise BadTable for the first bad row, with the number of bad rows."""
     if not bad.any():
         return

@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from cbmt_core.arrays import Ints
 from cbmt_core.diagnostics.comovement.series import (
     Floats,
     ar_errors,
@@ -50,7 +50,7 @@ class Drivers:
     """[T]"""
     size: Floats
     """[N, 1] customers of the cohorts born in these weeks."""
-    tenure: npt.NDArray[np.int64]
+    tenure: Ints
     """[N, T] weeks since birth, negative before it."""
     R: Floats
     """[N, T] log(1 + ROPC); NaN up to the birth week, only part of which is left for repeats."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, cross_val_predict
 from statsmodels.tsa.api import VAR
 
+from cbmt_core.arrays import Ints
 from cbmt_core.diagnostics.comovement.drivers import DIRECTIONS, Drivers
 from cbmt_core.diagnostics.comovement.measure import GROUPS, Measure
 from cbmt_core.diagnostics.comovement.series import Floats
@@ -58,7 +58,7 @@ def transfer_entropy(d: Drivers) -> float:
     return float(np.mean([_transfer(symbol[:, i], symbol[:, j]) for i, j in DIRECTIONS]))
 
 
-def _transfer(x: npt.NDArray[np.int64], y: npt.NDArray[np.int64]) -> float:
+def _transfer(x: Ints, y: Ints) -> float:
     counts = np.zeros((LEVELS, LEVELS, LEVELS))
     np.add.at(counts, (y[1:], y[:-1], x[:-1]), 1)
     own = counts.sum(axis=2)

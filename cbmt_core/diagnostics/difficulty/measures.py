@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 from cbmt_core.diagnostics.difficulty import series
 from cbmt_core.panel import CustomerHistory, FirmPanel
 from cbmt_core.timeline import SEASON
@@ -32,7 +31,6 @@ __all__ = [
     "weekly_orders",
 ]
 
-Ints = npt.NDArray[np.int64]
 
 QUARTER = 13
 """Weeks a cohort or a change of growth must be observed: in shorter ones a statistic tells its length alone."""
@@ -132,7 +130,7 @@ def _over_cohorts(panel: FirmPanel, weeks: int, statistic: Callable[[int, Ints],
     return float(np.average(values[known], weights=weight)) if weight.sum() > 0 else float("nan")
 
 
-def _customers_with(history: CustomerHistory, order: npt.NDArray[np.bool_]) -> int:
+def _customers_with(history: CustomerHistory, order: Bools) -> int:
     """Number of customers with at least one of these orders."""
     before = np.concatenate([[0], np.cumsum(order)])
     return int((before[history.start[1:]] > before[history.start[:-1]]).sum())

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.ensemble import GradientBoostingRegressor
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import ElasticNetCV
@@ -15,11 +14,10 @@ from sklearn.model_selection import KFold
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 
 __all__ = ["BOOSTING", "FIRMS_NEEDED", "FOLDS", "META_MODELS", "CrossFit", "MetaModel", "cross_fit"]
 
-Ints = npt.NDArray[np.int64]
 
 FOLDS = 5
 FIRMS_NEEDED = 30

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.signal import detrend
 from scipy.stats import median_abs_deviation
 from statsmodels.tsa.stattools import acf, pacf
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 
 __all__ = [
     "autocorrelation",
@@ -21,7 +20,6 @@ __all__ = [
     "variation",
 ]
 
-Ints = npt.NDArray[np.int64]
 
 SHORTEST_SEGMENT = 4
 """Weeks a level must last to count as one: a single odd week is no change of level."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 
 __all__ = ["RoutingPanel"]
-
-Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +34,12 @@ class RoutingPanel:
         return np.column_stack([self.measures, self.log_orders, self.volatility])
 
     @property
-    def joint_wins(self) -> npt.NDArray[np.bool_]:
+    def joint_wins(self) -> Bools:
         """WinJoint: a strictly lower error (Web App. "Model Selection for Deployment")."""
         return self.joint < self.single
 
     @property
-    def scored(self) -> npt.NDArray[np.bool_]:
+    def scored(self) -> Bools:
         return np.isfinite(self.joint) & np.isfinite(self.single)
 
     def take(self, rows: Ints) -> RoutingPanel:

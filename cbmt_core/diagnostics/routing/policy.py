@@ -7,16 +7,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.model_selection import KFold
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats
 from cbmt_core.diagnostics.routing.panel import RoutingPanel
 from cbmt_core.diagnostics.routing.rules import Rule, win_probability
 
 __all__ = ["FOLDS", "Decision", "best_threshold", "decide"]
 
-Flags = npt.NDArray[np.bool_]
 
 FOLDS = 5
 
@@ -33,7 +31,7 @@ class Decision:
     """Probabilities of the other firms."""
 
     @property
-    def to_joint(self) -> Flags:
+    def to_joint(self) -> Bools:
         return self.others >= self.threshold
 
 

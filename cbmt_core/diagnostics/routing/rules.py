@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier
@@ -17,11 +16,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats
 
 __all__ = ["RULES", "Rule", "win_probability"]
-
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -65,7 +62,7 @@ RULES = (
 """Inputs and kinds as in Web App. "Model Selection for Deployment"; settings the paper leaves open are ours."""
 
 
-def win_probability(rule: Rule, inputs: Floats, wins: Flags, others: Floats, seed: int) -> Floats:
+def win_probability(rule: Rule, inputs: Floats, wins: Bools, others: Floats, seed: int) -> Floats:
     """Probability that the joint model wins for the firms `others`, learned from `inputs` and `wins` alone."""
     if wins.all() or not wins.any():
         return np.full(len(others), float(wins.all()))

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.model_selection import train_test_split
+
+from cbmt_core.arrays import Ints
 
 __all__ = ["HELD_OUT", "SMALL_INDUSTRY", "split", "strata"]
 
-Ints = npt.NDArray[np.int64]
 
 HELD_OUT = 0.3
 SMALL_INDUSTRY = 10

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from cbmt_core.arrays import Bools
 from cbmt_core.diagnostics.routing.panel import RoutingPanel
 from cbmt_core.diagnostics.routing.policy import Decision, decide
 from cbmt_core.diagnostics.routing.rules import RULES
@@ -18,7 +18,6 @@ from cbmt_core.schema import DIAGNOSTIC_TABLES
 
 __all__ = ["ALL", "NEEDED", "POLICIES", "PRIMARY", "RESPLIT", "RESPLITS", "RoutingStudy", "study"]
 
-Flags = npt.NDArray[np.bool_]
 
 ALL, PRIMARY, RESPLIT = "all firms", "primary", "re-split"
 RESPLITS = 100
@@ -86,7 +85,7 @@ def _fixed(panel: RoutingPanel, sample: str, number: int) -> list[dict[str, obje
 
 
 def _row(
-    panel: RoutingPanel, sample: str, number: int, policy: str, to_joint: Flags, threshold: float | None = None
+    panel: RoutingPanel, sample: str, number: int, policy: str, to_joint: Bools, threshold: float | None = None
 ) -> dict[str, object]:  # fmt: skip
     return {
         "sample": sample,

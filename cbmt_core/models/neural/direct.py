@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from optuna.distributions import CategoricalDistribution
 from torch import Tensor
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Floats, Ints
 from cbmt_core.calendar import calendar_of
 from cbmt_core.metrics import smape
 from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, SalesForecast
@@ -86,7 +85,7 @@ class SalesCalendar:
     scale: int
     """Weeks over which the trend runs from 0 to 1."""
 
-    def batch(self, sales: Floats, target: npt.NDArray[np.int64], lookback: int) -> Batch:
+    def batch(self, sales: Floats, target: Ints, lookback: int) -> Batch:
         """Windows before the target weeks; each week carries the covariates of the week after it."""
         weeks = len(sales) + 1
         calendar = calendar_of(self.first_week, weeks, self.country)

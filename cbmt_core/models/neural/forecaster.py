@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import optuna
 import torch
 from torch import Tensor
 
+from cbmt_core.arrays import Floats32
 from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.models.neural.batch import Batch
 from cbmt_core.models.neural.curve import Curve, curve
@@ -53,7 +53,7 @@ class Trained:
 
     networks: tuple[tuple[Network, Tensor], ...]
 
-    def predict(self, windows: Windows) -> npt.NDArray[np.float32]:
+    def predict(self, windows: Windows) -> Floats32:
         total = np.zeros((len(windows), len(OUTCOMES)), np.float32)
         voices = np.zeros(len(OUTCOMES), np.float32)
         with torch.inference_mode():

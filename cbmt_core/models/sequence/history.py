@@ -7,9 +7,8 @@ from datetime import date
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats
+from cbmt_core.arrays import Bools, Floats, Ints
 from cbmt_core.models.contract import ModelState
 from cbmt_core.panel import FirmPanel
 
@@ -29,7 +28,7 @@ class History:
     country: str
     washout: int
     size: Floats
-    birth: npt.NDArray[np.int64]
+    birth: Ints
     A: Floats
     """[K]"""
     S: Floats
@@ -38,7 +37,7 @@ class History:
     """[N, K]; 0 before birth."""
     V: Floats
     """[N, K]; the last known value where the cohort placed no order, NaN where none is known yet."""
-    no_orders: npt.NDArray[np.bool_]
+    no_orders: Bools
     """[N, K]; born, but V is unknown that week."""
 
     @property

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from cbmt_core.arrays import Floats
 from cbmt_core.panel import FirmPanel
 
 __all__ = ["OUTCOMES", "Scaling"]
@@ -44,10 +45,10 @@ class Scaling:
         oldest = panel.n_weeks + panel.design.washout_weeks
         return cls(low, span, weeks=panel.n_weeks, oldest=oldest)
 
-    def scale(self, name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def scale(self, name: str, values: npt.ArrayLike) -> Floats:
         return (np.asarray(values, dtype=float) - self.low[name]) / self.span[name]
 
-    def unscale(self, name: str, values: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    def unscale(self, name: str, values: npt.ArrayLike) -> Floats:
         """Back to original units, never below zero."""
         return np.maximum(np.asarray(values, dtype=float) * self.span[name] + self.low[name], 0.0)
 

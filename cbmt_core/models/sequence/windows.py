@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import numpy as np
-import numpy.typing as npt
 
-from cbmt_core.arrays import Floats32
+from cbmt_core.arrays import Bools, Floats32, Ints
 from cbmt_core.calendar import calendar_of
 from cbmt_core.models.sequence.history import History
 from cbmt_core.models.sequence.scaling import OUTCOMES, Scaling
@@ -28,7 +27,6 @@ __all__ = [
     "hide_cohorts",
 ]
 
-Ints = npt.NDArray[np.int64]
 
 LOOKBACK = 20
 """Weeks of a window: p + 1 with p = 19 (Web App. "Prediction samples and look-back windows")."""
@@ -84,7 +82,7 @@ class Samples:
     windows: Windows
     targets: Floats32
     """[B, 4] scaled; V of a week without orders is the last known value."""
-    known: npt.NDArray[np.bool_]
+    known: Bools
     """[B, 4] False where the target carries no loss: V of a week without orders."""
 
     def __len__(self) -> int:

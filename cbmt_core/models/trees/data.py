@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import optuna
 
-from cbmt_core.arrays import Floats32
+from cbmt_core.arrays import Bools, Floats, Floats32
 from cbmt_core.models.sequence import History, Scaling, Sequences, Windows, hide_cohorts
 from cbmt_core.models.sequence.windows import FLAGS
 from cbmt_core.panel import FirmPanel
@@ -49,9 +49,9 @@ class TrainingSet:
     X: Floats32
     targets: Floats32
     """[B, 4] scaled A, R, V, S."""
-    known: npt.NDArray[np.bool_]
+    known: Bools
     """[B, 4] False where a target carries no loss."""
-    size: npt.NDArray[np.float64]
+    size: Floats
     """[B] customers of the row's cohort."""
 
     @classmethod
@@ -63,7 +63,7 @@ class TrainingSet:
         windows = hide_cohorts(samples.windows, sequences.new_id, HIDDEN_SHARE, rng)
         return cls(features(windows), samples.targets, samples.known, panel.size[row])
 
-    def weight(self, power: float) -> npt.NDArray[np.float64]:
+    def weight(self, power: float) -> Floats:
         """Row weights size^power, of mean one."""
         weight = np.maximum(self.size, 1.0) ** power
         return weight / weight.mean()  # type: ignore[no-any-return]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Self
 
-import numpy as np
-import numpy.typing as npt
 import optuna
 
+from cbmt_core.arrays import Floats32
 from cbmt_core.models.contract import CannotFit, FitRecord, ModelState, PrimitiveForecast
 from cbmt_core.models.sequence import (
     LOOKBACK,
@@ -42,7 +41,7 @@ class _OnWindows:
 
     ensemble: Ensemble
 
-    def predict(self, windows: Windows) -> npt.NDArray[np.float32]:
+    def predict(self, windows: Windows) -> Floats32:
         return self.ensemble.predict(features(windows))
 
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import optuna
 from sklearn.ensemble import RandomForestRegressor
 
-from cbmt_core.arrays import Floats32
+from cbmt_core.arrays import Floats, Floats32
 from cbmt_core.models.sequence import OUTCOMES
 from cbmt_core.models.trees.data import Choice, TrainingSet
 
@@ -32,16 +32,16 @@ class Forest:
     root: npt.NDArray[np.int32]
     """[trees] index of each tree's first node"""
     feature: npt.NDArray[np.int32]
-    threshold: npt.NDArray[np.float64]
+    threshold: Floats
     child: npt.NDArray[np.int32]
     """[nodes, 2] left (value <= threshold) and right"""
-    value: npt.NDArray[np.float64]
+    value: Floats
     """[nodes, 4]"""
     depth: npt.NDArray[np.int32]
     """[trees]"""
 
     @classmethod
-    def of(cls, model: RandomForestRegressor, values: list[npt.NDArray[np.float64]]) -> Self:
+    def of(cls, model: RandomForestRegressor, values: list[Floats]) -> Self:
         """The trees of `model` with the node values `values`."""
         trees = [estimator.tree_ for estimator in model.estimators_]
         root = np.cumsum([0, *(tree.node_count for tree in trees[:-1])])
@@ -63,16 +63,14 @@ class Forest:
         for _ in range(self.depth.max()):
             right = flat[row + self.feature[node]] > self.threshold[node]
             node = child[2 * node + right]
-        by_tree: npt.NDArray[np.float64] = self.value[node].reshape(len(X), len(self.root), -1)
+        by_tree: Floats = self.value[node].reshape(len(X), len(self.root), -1)
         return np.asarray(by_tree.mean(axis=1), np.float32)
 
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {name: getattr(self, name) for name in _ARRAYS}
 
 
-def _node_values(
-    model: RandomForestRegressor, data: TrainingSet, spread: Floats32
-) -> list[npt.NDArray[np.float64]]:
+def _node_values(model: RandomForestRegressor, data: TrainingSet, spread: Floats32) -> list[Floats]:
     """[nodes, 4] of each tree: the means of its draws, but of V over the known targets only.
 
     An unknown V is replaced by the last known one to find the splits, because a forest with several outputs has no
