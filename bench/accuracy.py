@@ -41,7 +41,7 @@ SEED = 606
 FIRMS = 60
 PLUS = "cbmt_plus"
 REFERENCES = ("cbmt", PLUS)
-DRIVERS = ("acquisition", "ropc", "aov", "cohort_sales")
+OUTCOMES_SHOWN = ("acquisition", "ropc", "aov", "cohort_sales")
 NETWORKS = ("neural", "direct")
 PRIORS = "priors.parquet"
 TOPLINE = tuple(topline.MODELS) if find_spec("statsforecast") and find_spec("prophet") else ()
@@ -63,8 +63,8 @@ def topline_errors(panel: FirmPanel, name: str) -> dict[str, object]:
     series = topline.Series(
         panel.firm, panel.weeks, panel.S, panel.n_weeks - seen.n_weeks, panel.design.country
     )
-    told = topline.judge(series, name, limit=120)
-    return {"total_sales": told["smape"], "reason": told["reason"], "seconds": told["seconds"]}
+    found = topline.judge(series, name, limit=120)
+    return {"total_sales": found["smape"], "reason": found["reason"], "seconds": found["seconds"]}
 
 
 def do_firm(k: int, folder: Path, profile: str) -> int:
@@ -133,13 +133,13 @@ def tell(folder: Path) -> None:
     sales = wide["total_sales"].dropna(axis=1)
     lines = []
     for name in sales.mean().sort_values().index:
-        drivers = [_figure(wide[outcome][name].mean()) for outcome in DRIVERS]
+        drivers = [_figure(wide[outcome][name].mean()) for outcome in OUTCOMES_SHOWN]
         pairs = [_pair(sales[reference], sales[name]) for reference in REFERENCES if reference in sales]
         mean = f"{sales[name].mean():.2f} ({sales[name].median():.2f})"
         seconds = _figure(wide["seconds"][name].median())
         lines.append([f"`{name}`", mean, *drivers, *pairs, seconds])
     print(f"{len(sales)} firms of economy {SEED}, SMAPE of the holdout:\n")
-    header = ["model", "total sales: mean (median)", *DRIVERS]
+    header = ["model", "total sales: mean (median)", *OUTCOMES_SHOWN]
     header += [f"`{name}` against it: mean, firms won" for name in REFERENCES if name in sales]
     print(table([*header, "median core-seconds"], lines))
     lost = wide["total_sales"].isna().sum()

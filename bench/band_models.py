@@ -31,7 +31,7 @@ from cbmt_core import duck
 from cbmt_core.bands import (
     LEVELS,
     SALES,
-    Baseline,
+    BridgeBaseline,
     FirmBands,
     band_scores,
     band_tables,
@@ -150,7 +150,8 @@ class Bench:
                 "WHERE firm = ? AND week BETWEEN ? AND ?",
                 [panel.firm, last[0].item(), last[-1].item()],
             ).fetchall()
-            firm = FirmBands(seen, Baseline(q, s, i), forecasts, factors[factors["firm"] == panel.firm], lent, weeks,
+            baseline = BridgeBaseline(q, s, i)
+            firm = FirmBands(seen, baseline, forecasts, factors[factors["firm"] == panel.firm], lent, weeks,
                              priors=self.priors(STUDY))  # fmt: skip
             clock = time.process_time()
             borrowed = band_tables(firm, list(MODELS), Origin(week, HORIZON, "study"))["forecast_band"]

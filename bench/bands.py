@@ -32,7 +32,7 @@ from cbmt_core import duck
 from cbmt_core.bands import (
     SALES,
     BandFactors,
-    Baseline,
+    BridgeBaseline,
     FirmBands,
     band_coverage,
     band_tables,
@@ -185,7 +185,7 @@ def bands(folder: Path, k: int, firms: int, seed: int, con: duck.duckdb.DuckDBPy
             [panel.firm, last[0].item(), last[-1].item()],
         ).fetchall()
         own = rows[rows["firm"] == panel.firm]
-        firm = FirmBands(seen, Baseline(q, s, i), own, learned[learned["firm"] == panel.firm],
+        firm = FirmBands(seen, BridgeBaseline(q, s, i), own, learned[learned["firm"] == panel.firm],
                          pd.concat(paths), priors=known)  # fmt: skip
         clock = time.process_time()
         frames.append(band_tables(firm, MODELS, at)["forecast_band"])

@@ -86,10 +86,10 @@ def truth_file(project: Path, economy: Economy, index: int) -> Path:
 def check(project: Path, economy: Economy) -> None:
     """Stop if the project holds another economy than the one asked for: its results would be reported as this one's."""
     path = truth_file(project, economy, -1)
-    told = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     expected = json.loads(truth_of(economy, economy.specs()[-1]).to_json())
     files = len(list(path.parent.glob("*.json")))
-    if told.get("acquisition") != expected["acquisition"] or files != economy.firms:
+    if stored.get("acquisition") != expected["acquisition"] or files != economy.firms:
         sys.exit(
             f"{project} holds another economy than {economy.firms} firms at scale {economy.scale:g} with seed "
             f"{economy.seed}: take another folder, or give its --firms, --scale and --seed"

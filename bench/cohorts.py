@@ -23,6 +23,7 @@ from cbmt_core.cohorts import make_cohort_week, make_firm_week
 from cbmt_core.design import StudyDesign
 from cbmt_core.duck import literal, parquet
 from cbmt_core.names import Unit
+from cbmt_core.timeline import week_sql
 
 DESIGN = StudyDesign()
 MILLION = 1_000_000
@@ -51,7 +52,7 @@ def write_orders(path: Path, orders: int) -> None:
                 )
                 SELECT 'bench' AS firm, 'customer-' || lpad(CAST(c AS VARCHAR), 9, '0') AS customer,
                     'order-' || CAST(i AS VARCHAR) AS order_id, ordered_at,
-                    CAST(ordered_at AS DATE) - CAST(dayofweek(ordered_at) AS INTEGER) AS week,
+                    {week_sql("CAST(ordered_at AS DATE)")} AS week,
                     CAST(5 + (h % 20000) / 100 AS DECIMAL(18,4)) AS amount, 1 AS rows
                 FROM placed ORDER BY firm, customer, order_id
             ) TO {literal(str(path))} (FORMAT parquet, COMPRESSION zstd)""")
@@ -166,18 +167,18 @@ def compare(path: Path, repeats: int) -> None:
     ratios: dict[str, list[float]] = {name: [] for name in ENGINES if name != "duckdb"}
     for _ in range(repeats):
         sql = measure("duckdb", path)
-        print(f"  {'DuckDB':12s} {_told(sql)}", flush=True)
+        print(f"  {'DuckDB':12s} {_in_words(sql)}", flush=True)
         for name, so_far in ratios.items():
             frame = measure(name, path)
             assert abs(sql["sales"] - frame["sales"]) < 0.01, (sql, frame)
             assert sql["weighted"] == frame["weighted"], (sql, frame)
             so_far.append(frame["seconds"] / sql["seconds"])
-            print(f"  {name:12s} {_told(frame)}   ratio {so_far[-1]:.1f}", flush=True)
+            print(f"  {name:12s} {_in_words(frame)}   ratio {so_far[-1]:.1f}", flush=True)
     for name, found in ratios.items():
         print(f"  {name}: median ratio {statistics.median(found):.1f}", flush=True)
 
 
-def _told(run: dict[str, float]) -> str:
+def _in_words(run: dict[str, float]) -> str:
     return f"{run['seconds']:6.2f} s (processor {run['cpu']:6.2f}) {run['peak'] / 2**30:5.2f} GiB"
 
 

@@ -20,11 +20,11 @@ import numpy as np
 from cbmt_core.arrays import Floats
 from cbmt_core.metrics import smape
 from cbmt_core.simulate import Economy, behaviour, sample_cohorts, states
-from cbmt_core.simulate.timeline import timeline_of
+from cbmt_core.simulate.states import SIMULATED_DRIVERS
+from cbmt_core.simulate.timeline import simulated_timeline
 
 RECENT = 13
 """Weeks before the origin on which both forecasts are anchored: the samplers drop customers nobody has seen."""
-DRIVERS = ("acquisition", "repeat_rate", "order_value")
 
 
 class Expecting:
@@ -81,7 +81,7 @@ def sales(b: behaviour.Behaviour, shift: dict[str, float], acquired: Floats) -> 
 
 def floor(economy: Economy, k: int) -> tuple[float, float]:
     """SMAPE of one firm's total sales: if the future's states were known too, and if they are only expected."""
-    spec, timeline = economy.specs()[k], timeline_of(economy.design)
+    spec, timeline = economy.specs()[k], simulated_timeline(economy.design)
     panel = sample_cohorts(economy, spec).panel()
     seen = panel.until(panel.design.origin).n_weeks
     origin, weeks = timeline.study_start + seen, len(timeline)
@@ -92,14 +92,16 @@ def floor(economy: Economy, k: int) -> tuple[float, float]:
         patch.object(states, "_events", expected_events(states._events)),
         patch.object(Economy, "stream", lambda *args: Expecting(stream(*args), weeks, origin)),
     ):
-        told = behaviour.behaviour_of(economy, spec)
+        calm = behaviour.behaviour_of(economy, spec)
     # Paths are centred over all weeks, the future's among them: the past must stay where it was.
-    shift = {d: float((getattr(true.paths, d) - getattr(told.paths, d))[:origin].mean()) for d in DRIVERS}
+    shift = {
+        d: float((getattr(true.paths, d) - getattr(calm.paths, d))[:origin].mean()) for d in SIMULATED_DRIVERS
+    }
     acquired = np.where(
-        np.arange(weeks) < origin, true.acquisition, told.acquisition * np.exp(shift["acquisition"])
+        np.arange(weeks) < origin, true.acquisition, calm.acquisition * np.exp(shift["acquisition"])
     )
-    known = sales(true, dict.fromkeys(DRIVERS, 0.0), true.acquisition)[timeline.study]
-    expected = sales(told, shift, acquired)[timeline.study]
+    known = sales(true, dict.fromkeys(SIMULATED_DRIVERS, 0.0), true.acquisition)[timeline.study]
+    expected = sales(calm, shift, acquired)[timeline.study]
     if not np.allclose(known[:seen], expected[:seen], rtol=0.01):
         raise RuntimeError(f"{spec.name}: the past of the two does not agree")
     recent = slice(seen - RECENT, seen)

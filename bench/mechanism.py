@@ -87,8 +87,8 @@ def severed() -> Iterator[None]:
 
 
 def judge(panel: FirmPanel, seen: FirmPanel, drivers: PrimitiveForecast) -> dict[str, float]:
-    told = score(panel, compose(seen, drivers), seen.origin)
-    return {s.outcome: s.smape for s in told if s.horizon == FULL}
+    scores = score(panel, compose(seen, drivers), seen.origin)
+    return {s.outcome: s.smape for s in scores if s.horizon == FULL}
 
 
 def control(panel: FirmPanel, choice: dict[str, Any], networks: int = 1) -> dict[str, Any]:

@@ -23,22 +23,23 @@ from cbmt_core.models import MODELS, build
 from cbmt_core.names import Unit
 from cbmt_core.panel import FirmPanel
 from cbmt_core.simulate import Economy, FirmSpec, sample_cohorts, sample_orders
+from cbmt_core.timeline import week_sql
 
 MEDIAN_ACQUISITION = 775.9
 """New customers a week of the paper's median firm (summary statistics, calibration)."""
 BUDGETS = {"probabilistic and classical": (("probabilistic", "classical"), 10.0), "trees": (("tree",), 15.0)}
-FAMILIES = ("floor", "classical", "probabilistic", "tree")
+CHEAP_FAMILIES = ("floor", "classical", "probabilistic", "tree")
 
 
 def panel_of_orders(economy: Economy, spec: FirmSpec) -> FirmPanel:
     orders = sample_orders(economy, spec)
     with duck.connect() as con:
         con.register("sampled", orders)
-        con.execute("""
+        con.execute(f"""
             CREATE TEMP TABLE transactions AS
             SELECT firm, CAST(customer AS VARCHAR) AS customer, CAST(order_id AS VARCHAR) AS order_id,
                 order_time AS ordered_at, CAST(amount AS DECIMAL(18,4)) AS amount,
-                CAST(order_time AS DATE) - CAST(dayofweek(order_time) AS INTEGER) AS week
+                {week_sql("CAST(order_time AS DATE)")} AS week
             FROM sampled""")
         make_cohort_week(con, Unit(spec.name), "transactions", economy.design)
         return read_panel(con, spec.name, economy.design, orders="transactions")
@@ -58,9 +59,9 @@ def show_costs(names: list[str], firms: int, seed: int) -> None:
     for spec in median_firms(economy, firms):
         panel = panel_of_orders(economy, spec)
         panels.append(panel.until(panel.design.origin))
-    told = [(p.A.mean(), p.size.sum(), p.orders.sum()) for p in panels]
+    sizes = [(p.A.mean(), p.size.sum(), p.orders.sum()) for p in panels]
     print("{} firms; medians: {:.0f} new customers a week, {:,.0f} customers, {:,.0f} orders".format(
-        len(panels), *np.median(told, axis=0)))  # fmt: skip
+        len(panels), *np.median(sizes, axis=0)))  # fmt: skip
     medians = {}
     for name in names:
         model = build(name)
@@ -102,7 +103,9 @@ def main() -> None:
     parser.add_argument("--accuracy", type=int, metavar="FIRMS", help="score so many firms instead")
     parser.add_argument("--validation", action="store_true", help="score the validation window")
     parser.add_argument("--seed", type=int, default=20260626)
-    parser.add_argument("--models", nargs="+", default=[n for n, e in MODELS.items() if e.family in FAMILIES])
+    parser.add_argument(
+        "--models", nargs="+", default=[n for n, e in MODELS.items() if e.family in CHEAP_FAMILIES]
+    )
     asked = parser.parse_args()
     with threadpool_limits(1):
         if asked.accuracy:

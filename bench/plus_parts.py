@@ -40,7 +40,7 @@ from cbmt_core.models import build
 from cbmt_core.models.cohort_glm import CohortGlm
 from cbmt_core.models.contract import FitRecord, PrimitiveForecast
 from cbmt_core.models.plus import PathPriors, learn_priors, likelihood, model, paths, prior, weekly_series
-from cbmt_core.models.plus.likelihood import COMPONENTS, Batch
+from cbmt_core.models.plus.likelihood import COMPONENTS, FirmBatch
 from cbmt_core.models.plus.paths import FittedPaths, fit_paths
 from cbmt_core.models.plus.prior import PathPrior
 from cbmt_core.models.plus.regressors import WAVES, regressors
@@ -71,7 +71,7 @@ def fixed(scale: float | None = None, comovement: float | None = None) -> Iterat
     """Hold firms' own scale (log) or co-movement (logit) at a value, also while priors are learned."""
     made = likelihood.batches
 
-    def held(series: Sequence[WeeklySeries], step_variance: Any) -> list[Batch]:
+    def held(series: Sequence[WeeklySeries], step_variance: Any) -> list[FirmBatch]:
         batches = made(series, step_variance)
         if scale is not None:
             batches = [replace(b, scale=b.scale.detach().clone().fill_(scale)) for b in batches]

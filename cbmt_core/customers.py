@@ -7,32 +7,21 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from cbmt_core.design import StudyDesign
 from cbmt_core.duck import literal
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import UnknownFirm
 from cbmt_core.panel import CustomerHistory, FirmPanel
-from cbmt_core.schema import STUDY, TIMELINE, Table
+from cbmt_core.schema import TIMELINE
 from cbmt_core.timeline import Timeline
 
-__all__ = ["customer_history", "read_design", "read_panel", "read_timeline"]
-
-
-def read_design(con: duckdb.DuckDBPyConnection, study: str = "study") -> StudyDesign:
-    """The study design that a published file was made with."""
-    return StudyDesign(**_row(con, STUDY, study))
+__all__ = ["customer_history", "read_panel", "read_timeline"]
 
 
 def read_timeline(con: duckdb.DuckDBPyConnection, timeline: str = "timeline") -> Timeline:
     """The timeline of a published file."""
-    return Timeline(**_row(con, TIMELINE, timeline))
-
-
-def _row(con: duckdb.DuckDBPyConnection, table: Table, relation: str) -> dict[str, Any]:
-    """The only row of a relation."""
-    names = table.column_names
-    (values,) = con.execute(f"SELECT {', '.join(names)} FROM {relation}").fetchall()
-    return dict(zip(names, values, strict=True))
+    names = TIMELINE.column_names
+    (values,) = con.execute(f"SELECT {', '.join(names)} FROM {timeline}").fetchall()
+    return Timeline(**dict(zip(names, values, strict=True)))
 
 
 def read_panel(

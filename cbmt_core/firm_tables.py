@@ -12,7 +12,7 @@ from cbmt_core.cohorts import make_cohort_week, make_firm, make_firm_week
 from cbmt_core.config import ProjectConfig
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
-from cbmt_core.quality import Candidate, Facts, Verdict, check_tables
+from cbmt_core.quality import Facts, TablesToCheck, Verdict, check_tables
 from cbmt_core.timeline import Timeline
 from cbmt_core.transactions import Intake
 from cbmt_core.transactions.orders import OrderCounts, make_orders
@@ -80,15 +80,15 @@ def make_firm_tables(firms: Sequence[FirmTables], intake: Intake, project: Proje
                 firm.try_to(make, *tables)
         left = [firm for firm in firms if firm.goes_on]
         for firm, verdict in zip(
-            left, check_tables(judged, [_candidate(f, project) for f in left]), strict=True
+            left, check_tables(judged, [_tables_to_check(f, project) for f in left]), strict=True
         ):
             firm.verdicts.append(verdict)
 
 
-def _candidate(firm: FirmTables, project: ProjectConfig) -> Candidate:
+def _tables_to_check(firm: FirmTables, project: ProjectConfig) -> TablesToCheck:
     assert firm.counts is not None
     named = {name: name for name in DATA_TABLES}
-    return Candidate(firm.con, named, Facts(firm.design, project.quality, firm.counts))
+    return TablesToCheck(firm.con, named, Facts(firm.design, project.quality, firm.counts))
 
 
 def week_digests(con: duckdb.DuckDBPyConnection, timeline: Timeline) -> dict[str, str]:

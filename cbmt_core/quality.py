@@ -16,7 +16,7 @@ from cbmt_core.schema import TABLES
 from cbmt_core.timeline import Timeline
 from cbmt_core.transactions.orders import OrderCounts
 
-__all__ = ["CHECKED_TABLES", "Candidate", "Facts", "Verdict", "check_table", "check_tables"]
+__all__ = ["CHECKED_TABLES", "Facts", "TablesToCheck", "Verdict", "check_table", "check_tables"]
 
 NOT_TRUE = "not true that"
 
@@ -38,7 +38,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class TablesToCheck:
     """A firm's tables to be checked.
 
     Args:
@@ -60,11 +60,11 @@ def check_table(
     counts: OrderCounts,
 ) -> Verdict:
     """Check one firm's table. `relations` maps each table to its name on `con`."""
-    (verdict,) = check_tables(table, [Candidate(con, relations, Facts(design, limits, counts))])
+    (verdict,) = check_tables(table, [TablesToCheck(con, relations, Facts(design, limits, counts))])
     return verdict
 
 
-def check_tables(table: str, firms: Sequence[Candidate]) -> list[Verdict]:
+def check_tables(table: str, firms: Sequence[TablesToCheck]) -> list[Verdict]:
     """Check the same table of many firms, in their order.
 
     Running a suite costs far more than its rows. So the rows of all firms are checked together first; firms with a

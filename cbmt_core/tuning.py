@@ -282,11 +282,11 @@ def _choose(trials: Sequence[FrozenTrial], margin: float, stages: Stages) -> Fou
         notes=best.user_attrs,
         trials=len(trials),
         pruned=sum(t.state == TrialState.PRUNED for t in trials),
-        history=tuple(_told(k, trial, stages, trial is best) for k, trial in enumerate(trials)),
+        history=tuple(_history_row(k, trial, stages, trial is best) for k, trial in enumerate(trials)),
     )
 
 
-def _told(k: int, trial: FrozenTrial, stages: Stages, chosen: bool) -> dict[str, Any]:
+def _history_row(k: int, trial: FrozenTrial, stages: Stages, chosen: bool) -> dict[str, Any]:
     pruned = trial.state == TrialState.PRUNED
     error = min(trial.intermediate_values.values(), default=None) if pruned else trial.value
     return {

@@ -42,8 +42,8 @@ refresh_firms = dg.define_asset_job(
 def new_files_sensor(
     context: dg.SensorEvaluationContext, project: ProjectResource
 ) -> dg.RunRequest | dg.SkipReason:
-    here = project.open()
-    waiting = here.intake.waiting(here.config, here.root)
+    opened = project.open()
+    waiting = opened.intake.waiting(opened.config, opened.root)
     if not waiting:
         return dg.SkipReason("every source file has been read")
     # The key names the state of the files: a file that cannot be read is tried once, not for ever.
@@ -56,21 +56,21 @@ def new_files_sensor(
 def firms_sensor(
     context: dg.SensorEvaluationContext, project: ProjectResource
 ) -> dg.SensorResult | dg.SkipReason:
-    here = project.open()
-    if here.intake.version in ("", context.cursor):
+    opened = project.open()
+    if opened.intake.version in ("", context.cursor):
         return dg.SkipReason("nothing new has been read")
     try:
-        tasks = State(here, the_plan()).todo(the_plan()["firm_data"])
+        tasks = State(opened, the_plan()).todo(the_plan()["firm_data"])
         stale = [task.unit.key for task in tasks if task.unit]
     except CbmtError as error:
         return dg.SkipReason(str(error))
     rename_old_keys(context.instance)
     known = context.instance.get_dynamic_partitions(FIRM_PARTITIONS)
     known_keys = set(known)
-    new = [unit.key for unit in here.intake.units() if unit.key not in known_keys]
+    new = [unit.key for unit in opened.intake.units() if unit.key not in known_keys]
     runs = [
         dg.RunRequest(
-            run_key=f"{here.intake.version}/{batch[0]}",
+            run_key=f"{opened.intake.version}/{batch[0]}",
             tags={
                 "dagster/asset_partition_range_start": batch[0],
                 "dagster/asset_partition_range_end": batch[-1],
@@ -80,7 +80,7 @@ def firms_sensor(
     ]
     requests = [firm_partitions.build_add_request(new)] if new else []
     return dg.SensorResult(
-        run_requests=runs, dynamic_partitions_requests=requests, cursor=here.intake.version
+        run_requests=runs, dynamic_partitions_requests=requests, cursor=opened.intake.version
     )
 
 

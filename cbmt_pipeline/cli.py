@@ -25,7 +25,7 @@ from cbmt_pipeline.cli_run import run
 from cbmt_pipeline.cli_status import doctor, status
 from cbmt_pipeline.holder import hold
 from cbmt_pipeline.plain_errors import plain
-from cbmt_pipeline.progress import Bar, console
+from cbmt_pipeline.progress import ProgressBar, console
 from cbmt_pipeline.project import CONFIG_FILE, Project
 
 __all__ = ["main", "process"]
@@ -118,7 +118,7 @@ def simulate(project: Project, firms: int, scale: float, seed: int, out: Path, f
         raise click.UsageError("--firms must be at least 1 and --scale above 0")
     folder = out if out.is_absolute() else project.root / out
     started, orders = time.monotonic(), 0
-    with Bar("simulating firms", firms) as bar:
+    with ProgressBar("simulating firms", firms) as bar:
 
         def on_firm(_: object, count: int) -> None:
             nonlocal orders

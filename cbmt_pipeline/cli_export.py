@@ -10,7 +10,7 @@ import click
 from cbmt_core.errors import CbmtError
 from cbmt_pipeline.cli_run import chosen_firms
 from cbmt_pipeline.plan import the_plan
-from cbmt_pipeline.progress import Bar, News, console
+from cbmt_pipeline.progress import News, ProgressBar, console
 from cbmt_pipeline.project import Project
 
 __all__ = ["export"]
@@ -45,7 +45,7 @@ def export(project: Project, target: Path, firms: tuple[str, ...], overwrite: bo
         _may_replace(target, overwrite)
     chosen = chosen_firms(project, firms)
     started = time.monotonic()
-    with Bar("exporting tables", 1) as bar:
+    with ProgressBar("exporting tables", 1) as bar:
 
         def on_table(name: str, done: int, of: int) -> None:
             bar.hear(News("", name, done / of))

@@ -18,6 +18,7 @@ from cbmt_core import atomic
 from cbmt_core.config import ColumnMap, ProjectConfig, SourceConfig
 from cbmt_core.errors import CbmtError, ConfigError, UnreadableSource
 from cbmt_core.report.words import plural
+from cbmt_core.timeline import MIN_LIVE_WEEKS, MIN_STUDY_WEEKS
 from cbmt_core.transactions.amounts import NO_CURRENCY
 from cbmt_core.transactions.detect import Detected, detect
 from cbmt_core.transactions.preview import Preview, preview
@@ -236,7 +237,8 @@ def _show(project: Project, written: dict[str, Any], found: Detected) -> None:
     console.print(
         f"{seen.used:,} of {seen.rows:,} rows would be used: {plural(seen.firms, 'firm')}, "
         f"{plural(seen.customers, 'customer')}{sales}, "
-        f"{plural(seen.weeks, 'week')} ({seen.first} to {seen.last}); 26 weeks give a forecast, 85 a study",
+        f"{plural(seen.weeks, 'week')} ({seen.first} to {seen.last}); "
+        f"{MIN_LIVE_WEEKS} weeks give a forecast, {MIN_STUDY_WEEKS} a study",
         markup=False,
     )
     if seen.refund_rows:

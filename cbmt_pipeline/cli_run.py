@@ -16,7 +16,7 @@ from cbmt_core.errors import CbmtError
 from cbmt_core.models import MODELS, networks
 from cbmt_core.names import Unit, UnknownFirm
 from cbmt_core.report.words import plural
-from cbmt_core.timeline import PURPOSES, Purpose
+from cbmt_core.timeline import MIN_LIVE_WEEKS, PURPOSES, Purpose
 from cbmt_core.transactions import FileReport
 from cbmt_core.transactions.reasons import NOT_BAD
 from cbmt_pipeline.cli_summary import print_summary
@@ -24,7 +24,7 @@ from cbmt_pipeline.holder import holding
 from cbmt_pipeline.manifest import digest_of
 from cbmt_pipeline.plain_errors import plain_text, stops_all
 from cbmt_pipeline.plan import Plan, State, Step, Task, the_plan
-from cbmt_pipeline.progress import Bar, console, listen
+from cbmt_pipeline.progress import ProgressBar, console, listen
 from cbmt_pipeline.project import Project
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ __all__ = ["chosen_firms", "read_new_files", "run"]
 NETWORK_STEPS = ("tuned_models", "neural_forecasts")
 PASSES: tuple[tuple[Purpose, ...], ...] = (("live",), PURPOSES)
 """The year ahead is published before the study begins, which may take hours."""
-MOST_TOLD = 20
+MOST_LISTED = 20
 """Files and warnings named one by one."""
 
 
@@ -49,10 +49,10 @@ def read_new_files(project: Project) -> None:
         failure = _across_firms("reading source files", project, step, {}).failure
     ledger = project.intake.ledger()
     read = [entry for entry in ledger if entry.stem not in before]
-    for entry in read[:MOST_TOLD]:
+    for entry in read[:MOST_LISTED]:
         console.print(f"  {entry.file}: {entry.rows:,} rows{_set_aside(project, entry)}", markup=False)
-    if len(read) > MOST_TOLD:
-        console.print(f"  and {len(read) - MOST_TOLD} more files")
+    if len(read) > MOST_LISTED:
+        console.print(f"  and {len(read) - MOST_LISTED} more files")
     if read or not failure:
         console.print(
             f"read {plural(len(read), 'new file')}, {plural(sum(e.rows for e in read), 'row')}; the project holds "
@@ -215,7 +215,7 @@ def _say_weeks(project: Project) -> None:
         )
     if not timeline.live_origins():
         console.print(
-            f"no live forecast yet: it needs 26 weeks after the washout, there are {len(timeline.panel)}"
+            f"no live forecast yet: it needs {MIN_LIVE_WEEKS} weeks after the washout, there are {len(timeline.panel)}"
             f"{project.intake.unreadable_times()}",
             markup=False,
         )
@@ -300,7 +300,7 @@ class Job:
 
         if self._pool is None:
             self._pool = Workers(self.workers)
-        with Bar(_title(step), len(keys), keep=self.verbose) as bar:
+        with ProgressBar(_title(step), len(keys), keep=self.verbose) as bar:
             return run_firms(
                 self.project,
                 list(step.asset_needs),
@@ -315,11 +315,11 @@ class Job:
     def _note(self, step: Step, outcomes: Sequence[RunOutcome]) -> None:
         self.failures += [outcome.failure for outcome in outcomes if not outcome.success]
         warnings = sorted(text for outcome in outcomes for text in outcome.warnings)
-        for text in warnings[:MOST_TOLD]:
+        for text in warnings[:MOST_LISTED]:
             console.print(f"warning: {text}", style="yellow", markup=False)
-        if len(warnings) > MOST_TOLD:
+        if len(warnings) > MOST_LISTED:
             console.print(
-                f"and {len(warnings) - MOST_TOLD} more warnings: the checks `trusted` in the UI tell them"
+                f"and {len(warnings) - MOST_LISTED} more warnings: the checks `trusted` in the UI tell them"
             )
         trouble = [plain_text(outcome.failure) for outcome in outcomes if not outcome.success]
         if step.name != "warehouse" and (cause := next(filter(stops_all, trouble), "")):
@@ -338,7 +338,7 @@ def _across_firms(
     """Materialise an asset that is not partitioned behind a bar."""
     from cbmt_pipeline.runner import run_assets
 
-    with Bar(title, 1, keep=keep) as bar:
+    with ProgressBar(title, 1, keep=keep) as bar:
         listen(bar.hear)
         try:
             outcome = run_assets(project, [step.name], config)

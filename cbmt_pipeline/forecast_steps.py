@@ -147,11 +147,11 @@ def forecasts_made(
             for run in runs
         ]
         tables = forecast_tables(runs, work.at.purpose)
-    whole = {run.model for run in runs if not (run.reason or "").startswith(UNEXPECTED)}
+    finished = {run.model for run in runs if not (run.reason or "").startswith(UNEXPECTED)}
     written = {table.name for table in work.step.writes}
     return Made(
         {name: frame for name, frame in tables.items() if name in written},
-        items={name: value for name, value in made_with.items() if name in whole},
+        items={name: value for name, value in made_with.items() if name in finished},
         metadata={"report page": work.project.link(work.project.page_of(work.firm)), **runs_metadata(runs)},
         errors=errors,
         warnings={one.model: one.text for one in found if not one.fatal},

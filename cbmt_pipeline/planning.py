@@ -10,7 +10,7 @@ import duckdb
 from cbmt_core.bands import read_draws
 from cbmt_core.compose import DriverDraws
 from cbmt_core.panel import FirmPanel
-from cbmt_core.scenarios import Plan, Scenario, weekly_plan
+from cbmt_core.scenarios import SalesPlan, Scenario, weekly_plan
 from cbmt_core.scenarios.plan import spread_year
 from cbmt_core.scenarios.plan_file import read_plan
 from cbmt_core.scenarios.tables import last_year
@@ -64,7 +64,7 @@ def named_scenarios(project: Project, firm: str) -> list[Scenario]:
 
 def plan_of(
     project: Project, con: duckdb.DuckDBPyConnection, panel: FirmPanel, draws: DriverDraws
-) -> Plan | None:
+) -> SalesPlan | None:
     """The plan of cbmt.toml for a firm, by week of its forecast; None where there is none."""
     wanted, weeks = project.config.plan, draws.centre.weeks
     if wanted is None:

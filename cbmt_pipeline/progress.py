@@ -20,7 +20,7 @@ from rich.table import Column
 
 from cbmt_core.names import Unit
 
-__all__ = ["Bar", "News", "console", "listen", "tell"]
+__all__ = ["News", "ProgressBar", "console", "listen", "tell"]
 
 console = Console(highlight=False, soft_wrap=True, markup=False)
 """Texts are shown as they are: a message may name a section such as [design]."""
@@ -55,7 +55,7 @@ def tell(firm: str, doing: str, share: float) -> None:
         _listener(News(firm, doing, share))
 
 
-class Bar:
+class ProgressBar:
     """Things done of things to do, what is being done now, and the time left."""
 
     def __init__(

@@ -105,7 +105,7 @@ class Project:
         published."""
         return atomic.only_one(self.data / "lake" / ".commit.lock", or_shared=True)
 
-    def reading_whole(self) -> AbstractContextManager[None]:
+    def publishing(self) -> AbstractContextManager[None]:
         """Lock held while the lake is published: no process renames outputs into place."""
         return atomic.only_one(self.data / "lake" / ".commit.lock")
 

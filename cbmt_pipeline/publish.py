@@ -44,7 +44,7 @@ def publish(project: Project, plan: Plan) -> dict[str, int]:
         atomic.replacing(project.warehouse) as target,
         ExitStack() as cleaning,
         duck.connect(project.spill) as con,
-        project.reading_whole(),
+        project.publishing(),
     ):
         con.execute(f"ATTACH {literal(str(target))} AS w (STORAGE_VERSION {literal(READABLE_SINCE)}); USE w")
         for schema in SCHEMAS:
@@ -168,7 +168,7 @@ def _describe_weeks(con: duckdb.DuckDBPyConnection, snapshot: Snapshot) -> None:
         studies.append((*dates, study.training_weeks, study.holdout_weeks))
         names = "washout training validation calibration holdout bridge_baseline bridge_target"
         windows += [(name, getattr(study, name)) for name in names.split()]
-    if not snapshot.study_is_whole and not snapshot.study_from_before:
+    if not snapshot.study_is_complete and not snapshot.study_from_before:
         studies.clear()
     for table, rows in (
         (SNAPSHOT, [snapshot.row(states)]),

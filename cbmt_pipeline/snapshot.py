@@ -51,7 +51,12 @@ class Snapshot:
     def unfinished_origin(self) -> Origin | None:
         """The live origin, while steps across firms have not been made for it and an earlier one can be shown."""
         return next(
-            (at for at in self.project.origins("live") if not self._whole(at) and self._has_earlier(at)), None
+            (
+                at
+                for at in self.project.origins("live")
+                if not self._is_complete(at) and self._has_earlier(at)
+            ),
+            None,
         )
 
     def _has_earlier(self, origin: Origin) -> bool:
@@ -59,10 +64,10 @@ class Snapshot:
         return any(folder.name < f"origin={origin.week}" for folder in vintages)
 
     @cached_property
-    def study_is_whole(self) -> bool:
-        return all(self._whole(at, or_never_made=True) for at in self.project.origins("study"))
+    def study_is_complete(self) -> bool:
+        return all(self._is_complete(at, or_never_made=True) for at in self.project.origins("study"))
 
-    def _whole(self, origin: Origin, *, or_never_made: bool = False) -> bool:
+    def _is_complete(self, origin: Origin, *, or_never_made: bool = False) -> bool:
         purpose: Purpose = origin.purpose
         for step in self.plan:
             if step.by_firm or purpose not in step.purposes or not step.writes:
@@ -78,7 +83,7 @@ class Snapshot:
     def attach_before(self) -> None:
         """Attach the file published before, where the study's tables come from it."""
         path = self.project.warehouse
-        if self.study_is_whole or not path.exists():
+        if self.study_is_complete or not path.exists():
             return
         attach = "ATTACH {} AS " + BEFORE + " (READ_ONLY)"
         try:
@@ -112,7 +117,7 @@ class Snapshot:
 
     def study_rows(self, table: Table) -> str | None:
         """The study's rows of a table from the file published before; None where the lake's are to be taken."""
-        if self.study_is_whole:
+        if self.study_is_complete:
             return None
         if not self.study_from_before or not self._known_before(table):
             return table.empty()
@@ -137,7 +142,7 @@ class Snapshot:
         studied: datetime | None = now if project.origins("study") else None
         if self.study_from_before:
             [(studied,)] = self.con.execute(f"SELECT study_published_at FROM {BEFORE}.snapshot").fetchall()
-        elif not self.study_is_whole:
+        elif not self.study_is_complete:
             studied = None
         last = self.project.deliveries().last_week
         [(live,)] = self.con.execute(

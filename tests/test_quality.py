@@ -12,7 +12,7 @@ from helpers.order_sets import WEEK, put, small_design
 from cbmt_core.cohorts import make_cohort_week, make_firm_week
 from cbmt_core.config import QualityConfig
 from cbmt_core.names import Unit
-from cbmt_core.quality import CHECKED_TABLES, Candidate, Facts, check_table, check_tables
+from cbmt_core.quality import CHECKED_TABLES, Facts, TablesToCheck, check_table, check_tables
 from cbmt_core.timeline import Timeline
 from cbmt_core.transactions.orders import OrderCounts
 
@@ -166,8 +166,8 @@ def test_firms_judged_together_get_the_verdicts_of_each_alone(table):
             con = opened.enter_context(good_tables())
             if damage:
                 con.execute(damage)
-            firms.append(Candidate(con, TABLES, Facts(DESIGN, LIMITS, COUNTS)))
-        firms.append(Candidate(firms[0].con, TABLES, Facts(shorter, LIMITS, COUNTS)))
+            firms.append(TablesToCheck(con, TABLES, Facts(DESIGN, LIMITS, COUNTS)))
+        firms.append(TablesToCheck(firms[0].con, TABLES, Facts(shorter, LIMITS, COUNTS)))
         together = check_tables(table, firms)
         alone = [check_tables(table, [firm])[0] for firm in firms]
     assert together == alone
@@ -180,7 +180,7 @@ def test_one_firm_cannot_lend_another_the_week_that_it_lacks():
     with good_tables() as more, good_tables() as less:
         more.execute(f"INSERT INTO firm_week SELECT * REPLACE (week + 700 AS week) FROM firm_week {IN_WEEK}")
         less.execute(f"DELETE FROM firm_week {IN_WEEK}")
-        firms = [Candidate(con, TABLES, Facts(DESIGN, LIMITS, COUNTS)) for con in (more, less)]
+        firms = [TablesToCheck(con, TABLES, Facts(DESIGN, LIMITS, COUNTS)) for con in (more, less)]
         for verdict, found in zip(check_tables("firm_week", firms), (9, 7), strict=True):
             assert any(f"8 weeks after the washout: found {found}" in error for error in verdict.errors)
 

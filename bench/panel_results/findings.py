@@ -24,7 +24,7 @@ class Finding:
     diagnostic: str = ""
 
 
-BENCHMARKS = ", ".join(f"'{name}'" for name in REPRESENTATIVES if name != "cbmt")
+OTHER_MODELS = ", ".join(f"'{name}'" for name in REPRESENTATIVES if name != "cbmt")
 BRIDGED = "'wg_pnbd_e_pp', 'rf', 'xgb', 'wg_pnbd_fp', 'wg_pnbd_pp', 'wg_pnbd_e_fp'"
 MEANS = "'means ' || d2(mean) || ' and ' || d2(other_mean) AS remark"
 
@@ -43,7 +43,7 @@ def _lower(model: str, paper: str, size: float, *, reference: str = "cbmt", outc
 
 def _closest(outcome: str, paper: str, size: float) -> Finding:
     sql = f"""SELECT change AS value, low, high, firms AS n, named(model) || ', ' || {MEANS} FROM paired
-        WHERE reference = 'cbmt' AND outcome = '{outcome}' AND metric = 'smape' AND model IN ({BENCHMARKS})
+        WHERE reference = 'cbmt' AND outcome = '{outcome}' AND metric = 'smape' AND model IN ({OTHER_MODELS})
         ORDER BY other_mean LIMIT 1"""
     claim = f"CBMT errs less than the best representative benchmark: {outcome}"
     return Finding(claim, "tab:eval_main", paper, Estimate(size=size, unit=" %"), sql)
@@ -105,7 +105,7 @@ ACCURACY = (
     ),
 )  # fmt: skip
 
-FAMILIES = (
+FAMILY_FINDINGS = (
     _lower("single_task", "15.48 against 20.54: -24.64 %", -24.64, place="tab:mechanism_improvements"),
     _lower("single_task", "18.57 against 20.54: -9.56 %", -9.56, reference="joint", place="tab:mechanism_improvements"),
     _lower("joint", "15.48 against 18.57: -16.67 %", -16.67, place="tab:mechanism_improvements"),
@@ -280,7 +280,7 @@ DEPLOYMENT = (
 
 FINDINGS: dict[str, tuple[Finding, ...]] = {
     "Accuracy": ACCURACY,
-    "Families": FAMILIES,
+    "Families": FAMILY_FINDINGS,
     "Sales bridge": BRIDGE,
     "Co-movement": COMOVEMENT,
     "Difficulty": DIFFICULTY,

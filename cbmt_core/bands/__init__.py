@@ -7,7 +7,7 @@ from cbmt_core.bands.errors import realised_errors, sales_errors
 from cbmt_core.bands.factors import SHIPPED, BandFactors, learn_factors
 from cbmt_core.bands.firm import FirmBands, band_tables
 from cbmt_core.bands.judged import judged_bands
-from cbmt_core.bands.quantiles import LEVELS, Baseline, bands, bridge_draws
+from cbmt_core.bands.quantiles import LEVELS, BridgeBaseline, bands, bridge_draws
 from cbmt_core.bands.scores import band_calibration, band_scores
 from cbmt_core.bands.stored import draw_rows, read_draws, revenue_from_rows
 
@@ -17,7 +17,7 @@ __all__ = [
     "SALES",
     "SHIPPED",
     "BandFactors",
-    "Baseline",
+    "BridgeBaseline",
     "FirmBands",
     "band_calibration",
     "band_coverage",

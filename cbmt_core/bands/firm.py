@@ -22,7 +22,7 @@ from cbmt_core.bands.error_paths import (
 )
 from cbmt_core.bands.errors import SALES_FLOOR
 from cbmt_core.bands.factors import BORROWED, CALIBRATED, SHIPPED, BandFactors
-from cbmt_core.bands.quantiles import Baseline, bands
+from cbmt_core.bands.quantiles import BridgeBaseline, bands
 from cbmt_core.bands.stored import draw_rows, revenue_from_rows, sales_from_rows
 from cbmt_core.compose import DrawnForecast, DriverDraws, RevenueForecast, compose_draws
 from cbmt_core.models import CannotFit, build
@@ -55,7 +55,7 @@ class FirmBands:
     """Inputs of a firm's bands, all known at the origin."""
 
     panel: FirmPanel
-    baseline: Baseline | None
+    baseline: BridgeBaseline | None
     """Of the bridge; None where there is not yet a year before the origin."""
     forecasts: pd.DataFrame
     """Rows of `forecast_cohort_week` of the origin."""

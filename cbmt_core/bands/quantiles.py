@@ -14,7 +14,7 @@ from cbmt_core.bridge.contributions import contributions
 from cbmt_core.compose import DrawnForecast
 from cbmt_core.timeline import SEASON
 
-__all__ = ["LEVELS", "QUARTER", "Baseline", "bands", "bridge_draws", "period_draws", "whole_period"]
+__all__ = ["LEVELS", "QUARTER", "BridgeBaseline", "bands", "bridge_draws", "period_draws", "whole_period"]
 
 
 LEVELS = (50, 80, 95)
@@ -22,7 +22,7 @@ LEVELS = (50, 80, 95)
 QUARTER = 13
 
 
-class Baseline(NamedTuple):
+class BridgeBaseline(NamedTuple):
     """What the bridge compares next year with: sums over the baseline's weeks."""
 
     repeat_orders: float
@@ -59,7 +59,7 @@ def period_draws(drawn: DrawnForecast, customers: float, first: int, last: int) 
     }
 
 
-def bridge_draws(drawn: DrawnForecast, baseline: Baseline) -> dict[str, Floats]:
+def bridge_draws(drawn: DrawnForecast, baseline: BridgeBaseline) -> dict[str, Floats]:
     """[K] the change in sales from the baseline to the weeks ahead, and its three contributions, of every draw.
 
     Draws without a repeat order of the existing base have no spend per order, and are unknown (NaN).
@@ -71,7 +71,7 @@ def bridge_draws(drawn: DrawnForecast, baseline: Baseline) -> dict[str, Floats]:
 
 
 def bands(
-    drawn: DrawnForecast, customers: float, baseline: Baseline | None, *, every_period: bool = True
+    drawn: DrawnForecast, customers: float, baseline: BridgeBaseline | None, *, every_period: bool = True
 ) -> pd.DataFrame:
     """Rows of the table `forecast_band` without its keys: a row for each outcome, period and level.
 

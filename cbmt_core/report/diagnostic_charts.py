@@ -13,11 +13,11 @@ from cbmt_core.report.numbers import short, value
 from cbmt_core.report.panel_charts import log_ticks
 from cbmt_core.report.svg import BLUE, GREY, Canvas, Scale, ticks
 
-__all__ = ["WIDE", "Bar", "Estimate", "bars", "dependence", "estimates", "win_grid"]
+__all__ = ["WIDE", "EstimateRow", "RateBar", "bars", "dependence", "estimates", "win_grid"]
 
 
 @dataclass(frozen=True)
-class Bar:
+class RateBar:
     """A share between 0 and 1 with the ends of its interval, where there is one."""
 
     name: str
@@ -35,11 +35,11 @@ def _end(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def _ends(bar: Bar) -> list[float]:
+def _ends(bar: RateBar) -> list[float]:
     return [bar.share, _end(bar.low), _end(bar.high)]
 
 
-def bars(title: str, rows: Sequence[Bar], axis: str) -> Markup:
+def bars(title: str, rows: Sequence[RateBar], axis: str) -> Markup:
     """Upright bars of shares."""
     canvas = Canvas(
         HALF, 290, title, f"A bar each for {', '.join(bar.name for bar in rows)}.", left=44, bottom=46
@@ -61,7 +61,7 @@ def bars(title: str, rows: Sequence[Bar], axis: str) -> Markup:
     return canvas.svg()
 
 
-def _column(canvas: Canvas, y: Scale, bar: Bar, middle: float, width: float) -> None:
+def _column(canvas: Canvas, y: Scale, bar: RateBar, middle: float, width: float) -> None:
     if not math.isfinite(bar.share):
         return
     tip = f"{bar.about}\nshare\t{100 * bar.share:.1f}%"
@@ -78,7 +78,7 @@ def _column(canvas: Canvas, y: Scale, bar: Bar, middle: float, width: float) -> 
 
 
 @dataclass(frozen=True)
-class Estimate:
+class EstimateRow:
     """A value on a row with the ends of its interval; strong ones are blue."""
 
     name: str
@@ -90,7 +90,7 @@ class Estimate:
 
 
 def estimates(
-    title: str, rows: Sequence[Estimate], axis: str, *, width: int = HALF, left: int = 170, tall: int = 22
+    title: str, rows: Sequence[EstimateRow], axis: str, *, width: int = HALF, left: int = 170, tall: int = 22
 ) -> Markup:
     """Rows of values with intervals around a line at zero."""
     canvas = Canvas(width, tall * len(rows) + 46, title, f"A row each for {', '.join(row.name for row in rows)}.",
@@ -132,10 +132,10 @@ def estimates(
 
 
 def dependence(
-    title: str, points: Sequence[tuple[str, float, float]], x_name: str, told_y: str, *, log: bool
+    title: str, points: Sequence[tuple[str, float, float]], x_name: str, y_name: str, *, log: bool
 ) -> Markup:
     """A point a firm: the value of a feature across, what it adds to the predicted error up."""
-    canvas = Canvas(HALF, 300, title, f"{len(points)} firms: {x_name} across, {told_y} up.",
+    canvas = Canvas(HALF, 300, title, f"{len(points)} firms: {x_name} across, {y_name} up.",
                     left=46, bottom=40, top=22)  # fmt: skip
     xs, ys = [p[1] for p in points], [p[2] for p in points]
     shift = 0.06 * ((max(xs) - min(xs)) or 1.0)
@@ -151,7 +151,7 @@ def dependence(
         canvas.line(x(tick), bottom, x(tick), bottom + 4, "tick")
         canvas.text(x(tick), bottom + 16, short(tick, trim=True), "middle")
     canvas.text((left + right) / 2, bottom + 34, x_name, "middle", "axis light")
-    canvas.text(left, top - 8, told_y, "start", "axis light")
+    canvas.text(left, top - 8, y_name, "start", "axis light")
     size = 4.0 if len(points) <= 200 else 2.6
     for name, at, shap in points:
         tip = f"{name}\n{x_name}\t{short(at)}\nadds\t{value(shap, 1)} points"
@@ -165,13 +165,13 @@ def dependence(
             class_="mark",
             data_tip=tip,
         )
-    canvas.table = (["firm", x_name, told_y], [[name, at, up] for name, at, up in points])
+    canvas.table = (["firm", x_name, y_name], [[name, at, up] for name, at, up in points])
     return canvas.svg()
 
 
 def win_grid(
     title: str,
-    cells: Mapping[tuple[str, str], tuple[int, Sequence[Bar]]],
+    cells: Mapping[tuple[str, str], tuple[int, Sequence[RateBar]]],
     levels: Sequence[str],
 ) -> Markup:
     """Nine little bar charts: scale rises to the right, volatility upwards."""

@@ -115,7 +115,7 @@ def _terciles(rows: pd.DataFrame) -> Markup | None:
     if known.empty:
         return None
     bars = [
-        charts.Bar(
+        charts.RateBar(
             f"{row['tercile'].capitalize()} ({row['firms']})", row["rate"], row["low"], row["high"],
             f"{row['tercile'].capitalize()} co-movement: {row['wins']} of {row['firms']} firms",
         )
@@ -135,7 +135,7 @@ def _columns(rows: pd.DataFrame) -> Markup | None:
     return charts.estimates(
         "Association of each measure with a win of joint forecasting",
         [
-            charts.Estimate(
+            charts.EstimateRow(
                 row["measure"].replace("_", " "), row["coefficient"],
                 row["coefficient"] - 1.96 * row["se"], row["coefficient"] + 1.96 * row["se"],
                 bool(row["survives"]), f"q\t{words.p_value(row['q'])}",
@@ -189,7 +189,7 @@ def _importance(rows: pd.DataFrame) -> Markup:
     return charts.estimates(
         "Permutation importance",
         [
-            charts.Estimate(
+            charts.EstimateRow(
                 row["label"], row["importance"], row["low"], row["high"], row["feature"] != "all other features"
             )
             for row in records(rows)
@@ -231,11 +231,11 @@ def _r2(rows: pd.DataFrame) -> list[tuple[str, str, list[str]]]:
 
 
 def _grid(rows: pd.DataFrame, colours: Mapping[str, str]) -> Markup:
-    cells: dict[tuple[str, str], tuple[int, Sequence[charts.Bar]]] = {}
+    cells: dict[tuple[str, str], tuple[int, Sequence[charts.RateBar]]] = {}
     for (scale, volatility), part in rows.groupby(["scale", "volatility"], sort=False):
         found = records(part)
         bars = [
-            charts.Bar(
+            charts.RateBar(
                 row["label"], float("nan") if row["win_rate"] is None else row["win_rate"], row["low"], row["high"],
                 f"{row['label']}: {scale} scale, {volatility} volatility", colours.get(row["model"], BLUE),
             )

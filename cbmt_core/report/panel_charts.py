@@ -113,7 +113,7 @@ class Mark:
 
 
 def scatter(
-    title: str, marks: Sequence[Mark], x_name: str, y_name: str, told_y: Callable[[float], str]
+    title: str, marks: Sequence[Mark], x_name: str, y_name: str, y_tick: Callable[[float], str]
 ) -> Markup:
     """Points on two logarithmic axes."""
     canvas = Canvas(
@@ -122,7 +122,7 @@ def scatter(
     x = canvas.x(*_decades([mark.x for mark in marks]), log=True)
     y = canvas.y(*_decades([mark.y for mark in marks]), log=True)
     left, right, top, bottom = canvas.inner
-    canvas.y_axis(y, told_y, log_ticks(y.low, y.high))
+    canvas.y_axis(y, y_tick, log_ticks(y.low, y.high))
     for tick in log_ticks(x.low, x.high):
         canvas.line(x(tick), top, x(tick), bottom)
         canvas.text(x(tick), bottom + 15, short(tick, trim=True), "middle")

@@ -14,7 +14,7 @@ from cbmt_core.report.charts import HALF, WIDE, decimals, mark_origin, week_labe
 from cbmt_core.report.numbers import Money, percent
 from cbmt_core.report.svg import BLUE, GREEN, INK, ORANGE, Canvas, Series, shades, ticks
 
-__all__ = ["Bar", "FanLevel", "fan", "sources_by_quarter", "spans", "tornado", "value_curves"]
+__all__ = ["DriverBar", "FanLevel", "fan", "sources_by_quarter", "spans", "tornado", "value_curves"]
 
 NEW, OLD = "#7fb8da", "#12355b"
 """Colours of customers yet to be acquired, and of those acquired already."""
@@ -112,7 +112,7 @@ def sources_by_quarter(
 
 
 @dataclass(frozen=True)
-class Bar:
+class DriverBar:
     """One row of a chart of differences: what it is, and low, middle and high in currency."""
 
     name: str
@@ -121,7 +121,7 @@ class Bar:
     label: str = ""
 
 
-def tornado(title: str, bars: Sequence[Bar], money: Money, step: str) -> Markup:
+def tornado(title: str, bars: Sequence[DriverBar], money: Money, step: str) -> Markup:
     """Each driver's effect on sales, lower to the left and higher to the right, the largest first."""
     tall = 34
     canvas = Canvas(HALF, tall * len(bars) + 46, title, f"Change in sales when each driver moves by {step}.",

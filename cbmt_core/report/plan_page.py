@@ -10,7 +10,7 @@ import pandas as pd
 from cbmt_core.report import plan_charts, plan_words
 from cbmt_core.report.firm_data import FirmData
 from cbmt_core.report.numbers import Money, count, percent, value
-from cbmt_core.report.plan_charts import Bar, FanLevel
+from cbmt_core.report.plan_charts import DriverBar, FanLevel
 from cbmt_core.report.planning import Planning
 from cbmt_core.report.rows import records
 from cbmt_core.report.story import Story
@@ -86,7 +86,7 @@ def scenario_context(planning: Planning, story: Story | None, money: Money) -> d
         rows = moved[moved["scenario"].str.startswith(f"{driver} ")].sort_values("difference")
         if len(rows) == 2:
             down, up = (float(v) for v in rows["difference"])
-            bars.append(Bar(_two_lines(name), down, up))
+            bars.append(DriverBar(_two_lines(name), down, up))
     bars.sort(key=lambda bar: -(bar.up - bar.down))
     plan = planning.plan_row
     shown = pd.concat([planning.scenario("baseline"), planning.scenario("named")])

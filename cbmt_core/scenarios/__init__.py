@@ -2,8 +2,8 @@
 
 from cbmt_core.scenarios.apply import apply, centre_only
 from cbmt_core.scenarios.definition import SCENARIO_DRIVERS, Change, Scenario, parse_change, parse_day
-from cbmt_core.scenarios.outcome import Baseline, Outcome, baseline_of, outcome_of, tornado
-from cbmt_core.scenarios.plan import Plan, probability, weekly_plan
+from cbmt_core.scenarios.outcome import Baseline, ScenarioOutcome, baseline_of, outcome_of, tornado
+from cbmt_core.scenarios.plan import SalesPlan, probability, weekly_plan
 from cbmt_core.scenarios.target import Move, moves_needed
 
 __all__ = [
@@ -11,9 +11,9 @@ __all__ = [
     "Baseline",
     "Change",
     "Move",
-    "Outcome",
-    "Plan",
+    "SalesPlan",
     "Scenario",
+    "ScenarioOutcome",
     "apply",
     "baseline_of",
     "centre_only",

@@ -19,8 +19,8 @@ __all__ = [
     "LEVEL",
     "STEP",
     "Baseline",
-    "Outcome",
     "Past",
+    "ScenarioOutcome",
     "baseline_of",
     "interval",
     "outcome_of",
@@ -50,7 +50,7 @@ class Past:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
+class ScenarioOutcome:
     """One scenario: the forecast itself (`centre`, one draw) and every draw."""
 
     scenario: Scenario
@@ -78,19 +78,19 @@ class Baseline:
     """Draws of a forecast, and their outcome without a change."""
 
     draws: DriverDraws
-    outcome: Outcome
+    outcome: ScenarioOutcome
 
 
 def baseline_of(draws: DriverDraws) -> Baseline:
     return Baseline(draws, _outcome(draws, Scenario(BASELINE)))
 
 
-def outcome_of(baseline: Baseline, scenario: Scenario) -> Outcome:
+def outcome_of(baseline: Baseline, scenario: Scenario) -> ScenarioOutcome:
     """The scenario on the baseline's own draws, so that the difference between the two is not noise."""
     return _outcome(baseline.draws, scenario)
 
 
-def tornado(baseline: Baseline, step: float = STEP) -> Iterator[Outcome]:
+def tornado(baseline: Baseline, step: float = STEP) -> Iterator[ScenarioOutcome]:
     """Each driver alone lower and higher by `step` from the first week on."""
     for driver in SCENARIO_DRIVERS:
         for factor in (1 - step, 1 + step):
@@ -104,11 +104,13 @@ def interval(values: Floats, level: float = LEVEL) -> tuple[Floats, Floats]:
     return np.asarray(low), np.asarray(high)
 
 
-def _outcome(draws: DriverDraws, scenario: Scenario) -> Outcome:
+def _outcome(draws: DriverDraws, scenario: Scenario) -> ScenarioOutcome:
     if not draws.centre.has_drivers:
         raise ValueError("scenarios need a forecast of the drivers")
     centre = centre_only(draws.centre)
-    return Outcome(scenario, compose_draws(apply(centre, scenario)), compose_draws(apply(draws, scenario)))
+    return ScenarioOutcome(
+        scenario, compose_draws(apply(centre, scenario)), compose_draws(apply(draws, scenario))
+    )
 
 
 def _bridge(forecast: DrawnForecast, past: Past) -> dict[str, Floats]:

@@ -1,4 +1,4 @@
-"""Plan: planned sales by week of the forecast, and the probability of reaching them."""
+"""SalesPlan: planned sales by week of the forecast, and the probability of reaching them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from cbmt_core.arrays import Bools, Floats
 
-__all__ = ["Plan", "probability", "spread_year", "weekly_plan"]
+__all__ = ["SalesPlan", "probability", "spread_year", "weekly_plan"]
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class SalesPlan:
     """Planned sales by week of the forecast."""
 
     sales: Floats
@@ -34,7 +34,7 @@ class Plan:
         return float(np.nansum(self.sales))
 
 
-def spread_year(total: float, shape: Floats, what: str) -> Plan:
+def spread_year(total: float, shape: Floats, what: str) -> SalesPlan:
     """A number for the whole horizon, spread over its weeks as `shape` is.
 
     Args:
@@ -43,11 +43,11 @@ def spread_year(total: float, shape: Floats, what: str) -> Plan:
     """
     known = np.where(np.isfinite(shape), shape, 0.0)
     if known.sum() <= 0:
-        return Plan(np.full(len(shape), total / len(shape)), "spread evenly over the weeks")
-    return Plan(total * known / known.sum(), f"spread over the weeks as {what}")
+        return SalesPlan(np.full(len(shape), total / len(shape)), "spread evenly over the weeks")
+    return SalesPlan(total * known / known.sum(), f"spread over the weeks as {what}")
 
 
-def weekly_plan(months: Mapping[date, float], weeks: npt.NDArray[np.datetime64]) -> Plan:
+def weekly_plan(months: Mapping[date, float], weeks: npt.NDArray[np.datetime64]) -> SalesPlan:
     """A number a month, spread evenly over its days.
 
     Args:
@@ -59,7 +59,7 @@ def weekly_plan(months: Mapping[date, float], weeks: npt.NDArray[np.datetime64])
     for week in weeks.astype("datetime64[D]").astype(object):
         days = [daily.get((week + timedelta(days=k)).replace(day=1), float("nan")) for k in range(7)]
         sales.append(sum(days))
-    return Plan(np.array(sales), "months spread evenly over their days")
+    return SalesPlan(np.array(sales), "months spread evenly over their days")
 
 
 def probability(totals: Floats, wanted: float) -> float:

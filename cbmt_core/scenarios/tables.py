@@ -13,8 +13,8 @@ import pandas as pd
 from cbmt_core.compose import DriverDraws
 from cbmt_core.panel import FirmPanel
 from cbmt_core.scenarios.definition import Scenario
-from cbmt_core.scenarios.outcome import Outcome, Past, baseline_of, interval, outcome_of, tornado
-from cbmt_core.scenarios.plan import Plan, probability
+from cbmt_core.scenarios.outcome import Past, ScenarioOutcome, baseline_of, interval, outcome_of, tornado
+from cbmt_core.scenarios.plan import SalesPlan, probability
 from cbmt_core.scenarios.target import moves_needed
 from cbmt_core.schema import TABLES
 from cbmt_core.timeline import SEASON, WEEK
@@ -47,7 +47,7 @@ def last_year(panel: FirmPanel, horizon: int = SEASON) -> np.ndarray:
 def scenario_tables(
     draws: DriverDraws,
     scenarios: Iterable[Scenario],
-    plan: Plan | None = None,
+    plan: SalesPlan | None = None,
     wanted: float = 0.8,
     keys: Mapping[str, Any] | None = None,
     past: Past | None = None,
@@ -79,7 +79,9 @@ def scenario_tables(
     }
 
 
-def _summary(kind: str, one: Outcome, before: Outcome, plan: Plan | None) -> dict[str, object]:
+def _summary(
+    kind: str, one: ScenarioOutcome, before: ScenarioOutcome, plan: SalesPlan | None
+) -> dict[str, object]:
     low, high = interval(one.totals)
     less, more = interval(one.totals - before.totals)
     reached = None
@@ -100,7 +102,7 @@ def _summary(kind: str, one: Outcome, before: Outcome, plan: Plan | None) -> dic
     }
 
 
-def _weeks(one: Outcome, before: Outcome) -> pd.DataFrame:
+def _weeks(one: ScenarioOutcome, before: ScenarioOutcome) -> pd.DataFrame:
     low, high = interval(one.draws.sales)
     less, more = interval(one.draws.sales - before.draws.sales)
     return pd.DataFrame(
@@ -120,7 +122,7 @@ def _weeks(one: Outcome, before: Outcome) -> pd.DataFrame:
     )
 
 
-def _bridge(one: Outcome, before: Outcome, past: Past) -> list[dict[str, object]]:
+def _bridge(one: ScenarioOutcome, before: ScenarioOutcome, past: Past) -> list[dict[str, object]]:
     baseline = before.bridge(past)
     rows: list[dict[str, object]] = []
     for source, (amount, draws) in one.bridge(past).items():
@@ -141,7 +143,9 @@ def _bridge(one: Outcome, before: Outcome, past: Past) -> list[dict[str, object]
     return rows
 
 
-def _targets(draws: DriverDraws, before: Outcome, plan: Plan, wanted: float) -> list[dict[str, object]]:
+def _targets(
+    draws: DriverDraws, before: ScenarioOutcome, plan: SalesPlan, wanted: float
+) -> list[dict[str, object]]:
     if not plan.covered.any():
         return []
     held = {

@@ -10,7 +10,7 @@ from cbmt_core.arrays import Floats
 from cbmt_core.simulate.economy import Economy, FirmSpec, Stream
 from cbmt_core.simulate.parameters import FirmParameters
 from cbmt_core.simulate.states import DriverPaths, driver_paths
-from cbmt_core.simulate.timeline import Timeline, timeline_of
+from cbmt_core.simulate.timeline import SimulatedTimeline, simulated_timeline
 
 __all__ = ["Behaviour", "behaviour_of", "silent"]
 
@@ -36,7 +36,7 @@ class Behaviour:
     """
 
     parameters: FirmParameters
-    timeline: Timeline
+    timeline: SimulatedTimeline
     paths: DriverPaths
     acquisition: Floats
     """[T] expected new customers, `scale` applied."""
@@ -82,7 +82,7 @@ def _retention(p: FirmParameters, core: Floats, weeks: int) -> Floats:
 
 
 def behaviour_of(economy: Economy, spec: FirmSpec) -> Behaviour:
-    p, timeline = spec.parameters, timeline_of(economy.design)
+    p, timeline = spec.parameters, simulated_timeline(economy.design)
     rng = economy.stream(spec.index, Stream.PATHS)
     paths = driver_paths(spec.industry, p, timeline, rng)
     T = len(timeline)

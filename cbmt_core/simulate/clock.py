@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from cbmt_core.arrays import Bools, Ints
-from cbmt_core.simulate.timeline import Timeline
+from cbmt_core.simulate.timeline import SimulatedTimeline
 
 __all__ = ["Clock"]
 
@@ -23,7 +23,7 @@ GRAIN = 1 << 16
 class Clock:
     """Draws seconds of the week, only on days that are observed."""
 
-    def __init__(self, timeline: Timeline) -> None:
+    def __init__(self, timeline: SimulatedTimeline) -> None:
         patterns, self._pattern = np.unique(timeline.observed, axis=0, return_inverse=True)
         self._hours = np.concatenate([_hours(days) for days in patterns])
 

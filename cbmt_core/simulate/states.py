@@ -11,7 +11,7 @@ from cbmt_core.arrays import Floats
 from cbmt_core.calendar import Calendar
 from cbmt_core.simulate.industries import INDUSTRIES, Industry
 from cbmt_core.simulate.parameters import FirmParameters
-from cbmt_core.simulate.timeline import Timeline
+from cbmt_core.simulate.timeline import SimulatedTimeline
 
 __all__ = ["LOADINGS", "SIMULATED_DRIVERS", "DriverPaths", "driver_paths"]
 
@@ -111,7 +111,7 @@ def _own_season(season: Floats, calendar: Calendar, rng: np.random.Generator) ->
 
 
 def driver_paths(
-    industry: str, parameters: FirmParameters, timeline: Timeline, rng: np.random.Generator
+    industry: str, parameters: FirmParameters, timeline: SimulatedTimeline, rng: np.random.Generator
 ) -> DriverPaths:
     """x_d(t) = Σ_s load_sd (√κ z_s(t - lag_d) + √(1-κ) z_sd(t)) + trend_d(t) + noise_d(t).
 

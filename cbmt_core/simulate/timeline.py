@@ -13,11 +13,11 @@ from cbmt_core.calendar import Calendar, calendar_of
 from cbmt_core.design import StudyDesign
 from cbmt_core.timeline import week_of
 
-__all__ = ["Timeline", "timeline_of"]
+__all__ = ["SimulatedTimeline", "simulated_timeline"]
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class SimulatedTimeline:
     """Consecutive weeks from the one of `observed_from` to the one of `observed_to`."""
 
     calendar: Calendar
@@ -43,12 +43,12 @@ class Timeline:
 
 
 @lru_cache(maxsize=16)
-def timeline_of(design: StudyDesign) -> Timeline:
+def simulated_timeline(design: StudyDesign) -> SimulatedTimeline:
     first = week_of(design.observed_from)
     weeks = (week_of(design.observed_to) - first).days // 7 + 1
     days = np.datetime64(first, "D") + np.arange(7 * weeks).reshape(weeks, 7)
     end = design.observed_to + timedelta(days=1)
-    return Timeline(
+    return SimulatedTimeline(
         calendar=calendar_of(first, weeks, design.country),
         observed=(days >= np.datetime64(design.observed_from, "D")) & (days < np.datetime64(end, "D")),
         study_start=(design.study.first - first).days // 7,

@@ -13,15 +13,7 @@ from cbmt_core.scenarios.outcome import interval
 from cbmt_core.timeline import SEASON
 from cbmt_core.value.terms import ValueTerms
 
-__all__ = ["PARTS", "base_value"]
-
-
-PARTS = {
-    "existing": "customers acquired up to the origin",
-    "to_come": "customers acquired after it, within the horizon",
-    "total": "both: the forecast itself",
-    "tail": "existing customers after the horizon: an estimate, in no total",
-}
+__all__ = ["base_value"]
 
 
 def base_value(panel: FirmPanel, draws: DriverDraws, terms: ValueTerms) -> pd.DataFrame:

@@ -19,7 +19,7 @@ from cbmt_pipeline.work import Made, Work
 
 
 def make(work: Work) -> Made:
-    from cbmt_core.bands import Baseline, FirmBands, band_tables
+    from cbmt_core.bands import BridgeBaseline, FirmBands, band_tables
 
     at = work.at
     own = f"firm = {duck.literal(work.firm.name)}"
@@ -32,7 +32,7 @@ def make(work: Work) -> Made:
     models = list(MODELS) if at.purpose == "study" else work.project.live_models()
     firm = FirmBands(
         panel=work.panel(),
-        baseline=Baseline(*sums) if sums else None,
+        baseline=BridgeBaseline(*sums) if sums else None,
         forecasts=rows("forecast_cohort_week", work.firm),
         weeks=rows("forecast_week", work.firm),
         factors=rows("band_factor", None, own),

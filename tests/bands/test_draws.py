@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from cbmt_core.bands import (
     SHIPPED,
-    Baseline,
+    BridgeBaseline,
     bands,
     bridge_draws,
     draw_drivers,
@@ -26,7 +26,7 @@ from cbmt_core.models import build
 from cbmt_core.uncertainty import DRIVERS, Deviations
 
 H = 26
-BASELINE = Baseline(repeat_orders=900.0, repeat_sales=21_000.0, initial_sales=9_000.0)
+BASELINE = BridgeBaseline(repeat_orders=900.0, repeat_sales=21_000.0, initial_sales=9_000.0)
 
 
 @pytest.fixture(scope="module")

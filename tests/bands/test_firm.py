@@ -11,7 +11,7 @@ from helpers.panels import calibration, ordinary, scramble_after
 
 from cbmt_core.bands import (
     SALES,
-    Baseline,
+    BridgeBaseline,
     FirmBands,
     band_tables,
     error_paths,
@@ -26,7 +26,7 @@ from cbmt_core.uncertainty import DRIVERS
 
 H, BACK = 13, 16
 PLUS, NAIVE, ALONE = "cbmt_plus", "seasonal_naive", "sales_alone"
-BASELINE = Baseline(repeat_orders=900.0, repeat_sales=21_000.0, initial_sales=9_000.0)
+BASELINE = BridgeBaseline(repeat_orders=900.0, repeat_sales=21_000.0, initial_sales=9_000.0)
 
 
 def forecasts(panel, purpose):

@@ -8,7 +8,7 @@ from dataclasses import asdict, fields
 import duckdb
 import pandas as pd
 
-from cbmt_core.bands import Baseline, bands, revenue_from_rows
+from cbmt_core.bands import BridgeBaseline, bands, revenue_from_rows
 from cbmt_core.bridge import BridgeWindows, bridge_errors, bridge_table
 from cbmt_core.compose import compose_draws
 from cbmt_core.design import StudyDesign
@@ -168,7 +168,7 @@ def _plan(
             **scenario_tables(draws, SCENARIOS, plan, 0.8, keys, past),
             **value_tables(panel, draws, ValueTerms(0.4), None, keys, first_sales(con, "cohort_week", panel)),
         }
-        baseline = Baseline(past.repeat_orders, past.repeat_sales, past.initial_sales) if past else None
+        baseline = BridgeBaseline(past.repeat_orders, past.repeat_sales, past.initial_sales) if past else None
         ranges = bands(compose_draws(draws), float(panel.size.sum()), baseline)
         made["forecast_band"] = ranges.assign(**keys, purpose="live", source="borrowed")
         for name, frame in made.items():

@@ -7,12 +7,12 @@ import io
 from rich.console import Console
 
 from cbmt_pipeline import progress
-from cbmt_pipeline.progress import Bar, News
+from cbmt_pipeline.progress import News, ProgressBar
 
 
 def test_without_a_terminal_lines_tell_firms_done_what_goes_on_and_the_time_left() -> None:
     out = io.StringIO()
-    with Bar("networks (quick)", 4, Console(file=out, width=200), pulse=0.0) as bar:
+    with ProgressBar("networks (quick)", 4, Console(file=out, width=200), pulse=0.0) as bar:
         bar.hear(News("ACME", "cbmt: trial 1 of 2", 0.1))
         bar.hear(News("Bolt & Söhne", "lstm: training", 0.5))
         bar.advance("ACME")
@@ -26,7 +26,7 @@ def test_without_a_terminal_lines_tell_firms_done_what_goes_on_and_the_time_left
 
 def test_without_a_terminal_nothing_is_said_more_often_than_now_and_then() -> None:
     out = io.StringIO()
-    with Bar("cohort tables", 3, Console(file=out, width=200), pulse=60.0) as bar:
+    with ProgressBar("cohort tables", 3, Console(file=out, width=200), pulse=60.0) as bar:
         for _ in range(3):
             bar.advance()
         assert out.getvalue() == ""
@@ -36,7 +36,7 @@ def test_without_a_terminal_nothing_is_said_more_often_than_now_and_then() -> No
 def test_on_a_terminal_the_bar_counts_whole_firms_and_names_what_goes_on() -> None:
     out = io.StringIO()
     console = Console(file=out, width=160, force_terminal=True, color_system=None)
-    with Bar("networks (quick)", 3, console) as bar:
+    with ProgressBar("networks (quick)", 3, console) as bar:
         bar.advance("first")
         bar.hear(News("Bolt", "", 0.9))
         bar.hear(News("ACME", "cbmt: trial 2 of 2", 0.9))
@@ -48,7 +48,7 @@ def test_on_a_terminal_the_bar_counts_whole_firms_and_names_what_goes_on() -> No
 
 def test_firms_that_a_batch_has_done_count_before_the_batch_ends() -> None:
     out = io.StringIO()
-    with Bar("cohort tables", 3, Console(file=out, width=200), pulse=0.0) as bar:
+    with ProgressBar("cohort tables", 3, Console(file=out, width=200), pulse=0.0) as bar:
         bar.hear(News("ACME", "", 1.0))
         bar.hear(News("Bolt", "", 1.0))
         bar.advance("ACME", "Bolt", "Cord")

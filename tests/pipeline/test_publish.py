@@ -12,9 +12,10 @@ import duckdb
 import pytest
 from helpers.small_project import FIRMS, WEEKS, make_all, new_project, orders_csv
 
-from cbmt_core.customers import read_design, read_panel, read_timeline
+from cbmt_core.customers import read_panel, read_timeline
+from cbmt_core.design import StudyDesign
 from cbmt_core.firm_tables import DATA_TABLES
-from cbmt_core.schema import FILE_TABLES, VIEWS
+from cbmt_core.schema import FILE_TABLES, STUDY, VIEWS
 from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.project import Project
@@ -81,7 +82,9 @@ def test_every_view_can_be_read(con):
 
 
 def test_the_design_comes_back_as_it_was(published, con):
-    assert read_design(con) == published.study()
+    names = STUDY.column_names
+    (values,) = con.execute(f"SELECT {', '.join(names)} FROM study").fetchall()
+    assert StudyDesign(**dict(zip(names, values, strict=True))) == published.study()
     assert read_timeline(con) == published.timeline()
     windows = con.execute('SELECT "window", first_week, last_week, weeks FROM study_window').fetchall()
     for name, first, last, weeks in windows:

@@ -95,7 +95,7 @@ def test_a_published_file_that_an_analyst_has_open_for_writing_is_replaced(
         assert analyst.stdout is not None
         assert analyst.stdout.readline() == "locked\n"
         # As if the study were half made: then its tables come from the file that is locked.
-        monkeypatch.setattr(Snapshot, "study_is_whole", False)
+        monkeypatch.setattr(Snapshot, "study_is_complete", False)
         publish(project, the_plan())
         analyst.communicate("\n")
     with duckdb.connect(str(project.warehouse), read_only=True) as con:

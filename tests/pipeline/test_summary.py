@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from cbmt_pipeline import cli_summary
-from cbmt_pipeline.progress import Bar, Console
+from cbmt_pipeline.progress import Console, ProgressBar
 from cbmt_pipeline.project import Project
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("demo")]
@@ -48,6 +48,6 @@ def test_a_run_that_made_nothing_says_where_things_are(
 @pytest.mark.parametrize("keep", [True, False])
 def test_bars_stay_only_when_asked_for(keep: bool) -> None:
     console = Console(record=True, width=100)
-    with Bar("firm data", 1, on=console, keep=keep) as bar:
+    with ProgressBar("firm data", 1, on=console, keep=keep) as bar:
         bar.advance("A")
     assert ("firm data" in console.export_text()) == keep

@@ -21,7 +21,13 @@ from cbmt_core.diagnostics.comovement.evidence import (
     terciles,
 )
 from cbmt_core.diagnostics.comovement.measure import GROUPS, Measure
-from cbmt_core.diagnostics.comovement.score import MIN_FIRMS, Score, ScoreModel, comovement_score, fit_score
+from cbmt_core.diagnostics.comovement.score import (
+    MIN_FIRMS,
+    ComovementScore,
+    ScoreModel,
+    comovement_score,
+    fit_score,
+)
 
 __all__ = [
     "CONTROLS",
@@ -29,8 +35,8 @@ __all__ = [
     "MEASURES",
     "MIN_FIRMS",
     "TERCILES",
+    "ComovementScore",
     "Measure",
-    "Score",
     "ScoreModel",
     "column_results",
     "comovement_score",

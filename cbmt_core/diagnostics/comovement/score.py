@@ -10,7 +10,7 @@ from sklearn.decomposition import PCA
 
 from cbmt_core.diagnostics.comovement.battery import MEASURES
 
-__all__ = ["MIN_FIRMS", "WINSORISED", "Score", "ScoreModel", "comovement_score", "fit_score"]
+__all__ = ["MIN_FIRMS", "WINSORISED", "ComovementScore", "ScoreModel", "comovement_score", "fit_score"]
 
 MIN_FIRMS = 20
 """Firms below which the first component of 34 columns says little about the next firm."""
@@ -45,7 +45,7 @@ class ScoreModel:
 
 
 @dataclass(frozen=True, eq=False)
-class Score:
+class ComovementScore:
     values: pd.Series
     """By firm, in standard deviations; NaN without enough firms, or for a firm with too few measures."""
     loadings: pd.Series
@@ -87,11 +87,11 @@ def fit_score(measures: pd.DataFrame) -> ScoreModel:
     )
 
 
-def comovement_score(measures: pd.DataFrame) -> Score:
+def comovement_score(measures: pd.DataFrame) -> ComovementScore:
     """The score of every firm, from a table of `measures_of` indexed by firm."""
     usable = int((measures[list(MEASURES)].notna().mean(axis=1) >= LEAST_KNOWN).sum())
     if usable < MIN_FIRMS:
-        return Score(
+        return ComovementScore(
             values=pd.Series(np.nan, measures.index, name="comovement"),
             loadings=pd.Series(np.nan, list(MEASURES), name="loading"),
             explained=float("nan"),
@@ -100,7 +100,7 @@ def comovement_score(measures: pd.DataFrame) -> Score:
             model=None,
         )
     model = fit_score(measures)
-    return Score(
+    return ComovementScore(
         values=model.values(measures),
         loadings=model.columns["loading"].reindex(list(MEASURES)),
         explained=model.explained,

@@ -20,7 +20,7 @@ __all__ = [
     "COMPONENTS",
     "LEVEL_VARIANCE",
     "SCALED",
-    "Batch",
+    "FirmBatch",
     "Hyperparameters",
     "Weeks",
     "batches",
@@ -170,7 +170,7 @@ class _NegativeLogDensity(torch.autograd.Function):
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class FirmBatch:
     """Firms with the same weeks, and their own parameters."""
 
     weeks: Weeks
@@ -200,7 +200,7 @@ class Batch:
         return density + 0.5 * own
 
 
-def batches(series: Sequence[WeeklySeries], step_variance: Floats) -> list[Batch]:
+def batches(series: Sequence[WeeklySeries], step_variance: Floats) -> list[FirmBatch]:
     """The firms in batches, each firm's scale started from how far it steps from week to week.
 
     Args:
@@ -217,7 +217,7 @@ def batches(series: Sequence[WeeklySeries], step_variance: Floats) -> list[Batch
         steps = np.diff(value, axis=2).var(axis=2)
         start = 0.5 * np.log((steps + 1e-6) / (step_variance + 2 * noise.mean(axis=2)))
         made.append(
-            Batch(
+            FirmBatch(
                 weeks=weeks,
                 value=torch.from_numpy(value - value.mean(axis=2, keepdims=True)),
                 noise=torch.from_numpy(noise),
@@ -228,7 +228,7 @@ def batches(series: Sequence[WeeklySeries], step_variance: Floats) -> list[Batch
     return made
 
 
-def fit_own(batch: Batch, common: Hyperparameters, evaluations: int) -> None:
+def fit_own(batch: FirmBatch, common: Hyperparameters, evaluations: int) -> None:
     """Set the firms' scale and co-movement, in place, to the maximum of their posterior (L-BFGS).
 
     Args:
@@ -257,7 +257,7 @@ def fit_own(batch: Batch, common: Hyperparameters, evaluations: int) -> None:
 
 
 def learn_common(
-    firms: Sequence[Batch],
+    firms: Sequence[FirmBatch],
     common: Hyperparameters,
     default: Hyperparameters,
     steps: int,
