@@ -28,16 +28,16 @@ __all__ = [
 ]
 
 ABANDONED = 24 * 3600
-"""Seconds after which a temporary file belongs to no living writer, whoever that was."""
+"""Age in seconds from which on a temporary file counts as abandoned, whoever wrote it."""
 _WRITER = re.compile(r"\.([0-9a-f]{6})-(\d+)-[0-9a-f]+\.tmp")
-"""Machine and process in a temporary name."""
+"""Part of a temporary name: the machine and process that write it."""
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield a temporary path; on a clean exit it is fsynced and takes the place of `target`.
+    """Yield a temporary path; on a clean exit it is fsynced and renamed to `target`.
 
-    The temporary name does not end in the target's suffix, so that no glob takes it for data.
+    The temporary name does not end in the target's suffix, so no glob for data matches it.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_name(target)
@@ -124,16 +124,18 @@ def _remove_abandoned(path: Path) -> bool:
         else:
             path.unlink()
     except (FileNotFoundError, PermissionError):
-        return False  # Another process was quicker, or it is another user's.
+        return False  # Another process has removed it already, or it belongs to another user.
     return True
 
 
 @contextmanager
 def only_one(lock: Path, *, or_shared: bool = False) -> Iterator[None]:
-    """A lock between processes: wait until no other process holds it. The kernel releases it when the holder dies.
+    """Hold a lock file while inside; wait until no other process holds it. The kernel releases it when the holder
+    dies.
 
     Args:
-        or_shared: others that asked for the same may be inside too.
+        or_shared: take a shared lock: any number of processes may hold it, but none together with an exclusive
+        holder.
     """
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as handle:

@@ -21,7 +21,8 @@ __all__ = ["Calendar", "calendar_of", "has_holidays"]
 Dates = npt.NDArray[np.datetime64]
 
 RECURS = 3
-"""Years of ten in which a holiday must fall: what happened once teaches nothing about next year."""
+"""A holiday is used if it falls in at least this many of ten years: what happened once says nothing about next
+year."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,9 +54,9 @@ READER = "4"
 SPECIAL_TIME_FORMATS = ("iso", "epoch", "epoch_ms", "excel")
 """Order times that are no strptime format: ISO 8601, seconds or milliseconds since 1970, days since 1899-12-30."""
 ProfileName = Literal["smoke", "demo", "quick", "standard", "paper"]
-"""How much work tuning and training may be."""
+"""Budget of tuning and training."""
 PROFILE_NAMES: tuple[str, ...] = get_args(ProfileName)
-"""From the least work to the most."""
+"""From the smallest budget to the largest."""
 
 
 ColumnName = Annotated[str, Field(min_length=1)]
@@ -75,11 +75,11 @@ class ColumnMap(_Section):
     quantity: ColumnName | None = None
     """Units of the line, where the amount is the price of one."""
     refunded: ColumnName | None = None
-    """Money given back for the order, where that stands in a column of its own."""
+    """Money given back for the order, if the file has a column for it."""
     parent_id: ColumnName | None = None
     """Order that a refund with an id of its own belongs to."""
     currency: ColumnName | None = None
-    """Currency of the row; rows in another one than the source's are set aside."""
+    """Currency of the row; rows in another currency than the source's are set aside."""
 
 
 class SourceConfig(_Section):
@@ -250,7 +250,7 @@ class ForecastConfig(_Section):
     """Models of the live forecasts and of the backtests."""
 
     models: tuple[str, ...] = Field(default=("cbmt_plus", "cohort_glm", "seasonal_naive"), min_length=1)
-    """The first is planned with until backtests say otherwise; networks take settings tuned in the study."""
+    """The first one is used until backtests favour another; networks use the settings tuned in the study."""
 
 
 class BandsConfig(_Section):
@@ -259,7 +259,7 @@ class BandsConfig(_Section):
     draws: int = Field(default=500, ge=100, le=10_000)
     """Joint paths of a firm's drivers that bands are quantiles of."""
     keep_draws: int = Field(default=13, ge=1)
-    """Live origins whose draws stay on disk, the newest ones. Bands, and how they held, are kept of all."""
+    """Number of newest live origins whose draws are kept on disk. Bands and their coverage are kept for all."""
 
 
 class QualityConfig(_Section):
@@ -272,11 +272,11 @@ class QualityConfig(_Section):
     """Share of a file's rows that may be bad; beyond it the file is refused."""
     min_customers: int = Field(default=20, ge=1)
     max_silent_weeks: int = Field(default=8, ge=1)
-    """Weeks without an order after which a firm is reported as stale or full of gaps."""
+    """Weeks without an order after which a warning is given."""
 
 
 class DeliveryConfig(_Section):
-    """When forecasts move to a new week, and which late firms they wait for."""
+    """When forecasts move to a new week, and how long late firms are waited for."""
 
     share: float = Field(default=0.8, gt=0, le=1)
     """Share of firms that must have delivered a week; the others keep their last forecast until they have."""
@@ -285,7 +285,7 @@ class DeliveryConfig(_Section):
 
 
 class NetworksConfig(_Section):
-    """Which networks are trained, with how much work, and where their searches are stored."""
+    """Which networks are trained, with which budget, and where their searches are stored."""
 
     profile: ProfileName = "quick"
     models: tuple[str, ...] | None = None

@@ -51,7 +51,7 @@ def read_panel(
     if frame.empty and (known := con.execute(f"SELECT DISTINCT firm FROM {cohort_week}").fetchall()):
         raise UnknownFirm(firm, [name for (name,) in known])
     if len(frame):
-        # A firm that is late ends with the last week it has delivered.
+        # The tables of a late firm end with the last week it has delivered.
         design = design.until(frame["week"].max().date())
     history = None
     if orders is not None:
@@ -67,8 +67,8 @@ def customer_history(
     """Order weeks of every customer of one firm, from its relations `orders` and `cohort_week`.
 
     Customers are sorted by cohort as in the panel, and within a cohort by their order weeks, whatever the order of
-    the rows. Raises an error where cohort sizes differ from `cohort_week`: the orders are then not those that the
-    cohorts were counted from.
+    the rows. Raises an error if cohort sizes differ from `cohort_week`, because then the cohorts were made from
+    other orders.
 
     Args:
         orders: SQL relation of the firm's orders: customer and week.

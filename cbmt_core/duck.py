@@ -19,14 +19,14 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """An in-memory database with a memory limit, which spills to its own folder beside `spill`.
 
-    What a killed process leaves there is found by the folder's name and removed.
+    If the process is killed, a later one recognises the folder by its name and removes it.
     Row order is kept, and DuckDB's progress bar is off: the program shows progress by firm and file.
     """
     con = duckdb.connect()
     con.execute(f"SET memory_limit = {literal(memory)}")
     with suppress(
         duckdb.InvalidInputException
-    ):  # In Jupyter without ipywidgets it refuses: then it has no bar.
+    ):  # Fails in Jupyter without ipywidgets, where there is no bar anyway.
         con.execute("SET enable_progress_bar = false")
     if threads:
         con.execute(f"SET threads = {int(threads)}")

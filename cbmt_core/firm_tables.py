@@ -1,4 +1,4 @@
-"""Make and check all data tables of firms: orders, cohorts, weeks, and the verdict on each."""
+"""Make the data tables of firms (orders, cohorts, weeks) and check each one."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from cbmt_core.panel import FirmPanel
 __all__ = ["UNEXPECTED", "ModelFit", "commit_markers", "fit_model", "guarded", "load_fit", "stage_fit"]
 
 UNEXPECTED = "unexpected"
-"""How the reason begins when a model broke, instead of refusing."""
+"""Start of the reason when a model failed with an unexpected exception (not CannotFit)."""
 
 T = TypeVar("T")
 
@@ -58,7 +58,7 @@ def guarded(action: Callable[[], T]) -> tuple[T | None, str | None, float]:
 
 def fit_model(name: str, panel: FirmPanel, seed: int, **options: Any) -> ModelFit:
     """Fit one model on all weeks of `panel`; `options` are those of the model, as `build` takes them."""
-    model = build(name, **options)  # Imports its module, which is not part of the fit's time.
+    model = build(name, **options)  # Imports the model's module before the clock starts.
     fitted, reason, seconds = guarded(lambda: model.fit(panel, seed=seed))
     trials = fitted.record.trials if fitted else ()
     return ModelFit(

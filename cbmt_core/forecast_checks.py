@@ -19,9 +19,10 @@ PROMISES = (
     "mean sales within a factor of 3 of the last year's",
     "no week above 5 times the largest one in history",
 )
-"""What is judged of each model's forecast. The last two are warnings: a person should look, the forecast stays."""
+"""The checks of each model's forecast. The last two give warnings: the forecast is used, and a person should look
+at it."""
 TOLERANCE = 1e-6
-"""Relative difference that rounding may leave."""
+"""Relative difference that rounding may cause."""
 MEAN_REACH, PEAK_REACH = 3.0, 5.0
 YEAR = 52
 

@@ -40,7 +40,7 @@ class ModelRun:
     profile: str | None = None
     """Budget of the fit, for networks."""
     spread: Spread | None = None
-    """How far the drivers may lie from the forecast, where the model knows."""
+    """Standard deviations of the drivers' errors, for models with a distribution of their own."""
     history: int = 0
     """Weeks that the model has seen."""
 

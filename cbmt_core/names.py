@@ -17,7 +17,8 @@ MAX_SLUG = 200
 """Longest slug: with its `firm=` prefix it stays a legal file name everywhere."""
 
 
-# "~" sets a segment apart; "..." is kept out of slugs, which were partition keys once.
+# "~" separates a segment from its firm; "..." is not allowed in slugs, which earlier versions used as partition
+# keys.
 _RESERVED = {SEPARATOR: "%7E", "...": "%2E%2E%2E"}
 
 
@@ -36,8 +37,8 @@ def slug_sql(column: str) -> str:
     return text
 
 
-# Of a name, an orchestrator refuses "..." (a range of keys) and control characters in a partition key. Spaces at the
-# ends and characters that cannot be seen would be lost or mistaken by whoever reads or types the key.
+# Dagster does not allow "..." (a range of keys) and control characters in partition keys. Spaces at the ends and
+# invisible characters are escaped too, because people read and type keys.
 _UNREADABLE = re.compile(rf"\.\.\.|%(?=[0-9A-F]{{2}})|{SEPARATOR}|^\s|\s$")
 _ESCAPED = re.compile("(?:%[0-9A-F]{2})+")
 
@@ -131,7 +132,7 @@ def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
         folded = other.casefold()
         ratio = difflib.SequenceMatcher(None, wanted, folded).ratio()
         if wanted and wanted in folded:
-            # Part of a name is as good as a slip of the pen.
+            # A part of the name matches as well as a typing error.
             ratio = max(ratio, 0.8)
         if ratio >= 0.6:
             alike[other] = ratio

@@ -37,7 +37,7 @@ class HistoryConfig(Section):
     """How long Dagster's history of runs is kept."""
 
     keep_days: int = Field(default=90, ge=0)
-    """Days after its end that a run is kept, if a later one has made the same anew; 0 keeps all."""
+    """Days after which a run is removed, if a later one has made the same again; 0 keeps all runs."""
 
 
 class ScheduleConfig(Section):

@@ -17,7 +17,7 @@ __all__ = ["PlanConfig", "ScenarioConfig", "ValueConfig", "check_names"]
 Changes = str | tuple[str, ...] | None
 
 RESERVED = ("baseline",)
-"""Names that scenarios of the program itself have."""
+"""Names of the program's own scenarios."""
 
 
 class _Section(Section):
@@ -33,11 +33,11 @@ class ScenarioConfig(_Section):
     repeat_new: Changes = None
     aov: Changes = None
     first: date | str | None = Field(default=None, alias="from")
-    """Where changes begin that do not say it themselves."""
+    """Start of changes that do not state one."""
     last: date | str | None = Field(default=None, alias="to")
     ramp_weeks: int = Field(default=0, ge=0, le=HORIZON)
     firms: tuple[str, ...] | None = None
-    """Firms it is about; all unless stated."""
+    """Firms it applies to; all unless stated."""
 
     @model_validator(mode="after")
     def _readable(self) -> ScenarioConfig:
@@ -59,13 +59,13 @@ class PlanConfig(_Section):
     """`[plan]`: planned sales, as one number for the 52 weeks ahead or by month from a file."""
 
     sales: float | None = Field(default=None, gt=0)
-    """Of the 52 weeks after the last whole week, for a project of one firm."""
+    """Planned sales of the 52 weeks after the last whole week, for a project of one firm."""
     firms: dict[str, float] = Field(default_factory=dict)
     """The same by firm."""
     file: str | None = Field(default=None, min_length=1)
     """CSV with month (2020-06), sales and, for several firms, firm."""
     probability: float = Field(default=0.8, gt=0, lt=1)
-    """With which the plan should be reached; how far drivers must move for that is in the table `target`."""
+    """Wanted probability of reaching the plan; the table `target` says how far drivers must move for it."""
 
     @model_validator(mode="after")
     def _one_way(self) -> PlanConfig:

@@ -28,7 +28,7 @@ class Verdict:
     table: str
     evaluated: int
     errors: tuple[str, ...] = ()
-    """Broken promises: the table must not be used."""
+    """Failed expectations: the table must not be used."""
     warnings: tuple[str, ...] = ()
     """What a person should look at; the table is usable."""
 
@@ -75,7 +75,7 @@ def check_tables(table: str, firms: Sequence[TablesToCheck]) -> list[Verdict]:
     frames: dict[int, pd.DataFrame] = {}
     for place, firm in enumerate(firms):
         if wrong := _wrong_columns(firm.con, table, firm.relations[table]):
-            # Nothing else can be asked of a table of another shape.
+            # With other columns the suite cannot run.
             verdicts[place] = Verdict(
                 table, 1, (f"{NOT_TRUE} its columns and types are the declared ones: {wrong}",)
             )
@@ -84,7 +84,8 @@ def check_tables(table: str, firms: Sequence[TablesToCheck]) -> list[Verdict]:
     groups: dict[object, list[int]] = {}
     for place, frame in frames.items():
         facts = firms[place].facts
-        # Limits of a suite that not all firms share. A firm without rows would hide among the others.
+        # Only firms with the same limits can be checked together. Firms without rows are checked alone, because
+        # they add no row to a joint check.
         shared = (facts.design.panel.first, facts.design.panel.last, facts.limits) if len(frame) else place
         groups.setdefault(shared, []).append(place)
     for places in groups.values():

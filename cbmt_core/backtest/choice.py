@@ -22,18 +22,18 @@ __all__ = ["MARGIN", "MIN_OBSERVED_WEEKS", "PRIOR_BACKTESTS", "forecast_choices"
 MIN_OBSERVED_WEEKS = 13
 """Observed weeks from which on a backtest counts: a quarter."""
 PRIOR_BACKTESTS = 8
-"""What other firms show counts as much as this many backtests of the firm itself. Backtests a quarter apart share most
-of their year, so eight of them are two years. On simulated firms (bench/choice.py) fewer lose to always taking the
-default."""
+"""Weight of the other firms' results, as a number of backtests of the firm itself. Backtests a quarter apart share
+most of their year, so eight of them are two years. On simulated firms (bench/choice.py) a smaller weight does worse
+than always taking the default."""
 MARGIN = 0.1
-"""Share by which a model must be expected to err less than the default to replace it: few backtests choose by luck,
-and a plan should not change its model for a small difference."""
+"""Share by which a model must be expected to err less than the default to replace it: with few backtests the
+smallest error is partly luck, and a plan should not change its model for a small difference."""
 ERROR_FLOOR = 1.0
-"""SMAPE below which errors count as this much: ratios of smaller ones mean nothing."""
+"""SMAPE below which errors count as this much: ratios of smaller errors mean nothing."""
 MAX_RATIO = 4.0
-"""Ratios of errors are cut here: a firm that went silent has errors of 0 and 200, and shall not outvote the others."""
+"""Upper limit of error ratios: a firm that went silent has errors of 0 and 200 and must not dominate the mean."""
 DIGITS = 10
-"""Decimals kept of scores, so that the order of firms in a sum decides nothing."""
+"""Decimals kept of scores, so that the order in which firms are summed makes no difference."""
 
 
 def forecast_choices(
@@ -41,10 +41,11 @@ def forecast_choices(
 ) -> pd.DataFrame:
     """Rows of the table `forecast_choice`: one for each firm that a model was fitted for at `origin`.
 
-    The first model that could be fitted is the firm's default. Another one replaces it where its score is smaller by
-    `MARGIN`. A score is the error to expect relative to the default's: the ratio of their mean SMAPE over the firm's
+    The first model that could be fitted is the firm's default. Another model replaces it if its score is smaller by
+    `MARGIN`. A score is the expected error relative to the default's: the ratio of their mean SMAPE over the firm's
     backtests, shrunk geometrically towards the mean ratio over the other firms. Only weeks up to the origin count.
-    A firm without a backtest of its own keeps the default: results of firms with long histories need not hold for it.
+    A firm without a backtest of its own keeps the default: results of firms with long histories need not hold for
+    it.
 
     Args:
         origin: week and purpose of the forecasts to choose from.
@@ -128,8 +129,8 @@ def _scores(means: Floats, backtests: Ints, member: Bools) -> Floats:
     level = np.maximum(means, ERROR_FLOOR)
     own = np.log(np.clip(level / level[:, :1], 1 / MAX_RATIO, MAX_RATIO))
     others = own[member].sum(axis=0) - own * member[:, None]
-    # One firm is added on which all models err alike: it stands in for others where there are none, and steadies the
-    # mean of a few.
+    # A firm on which all models have equal errors is added: it replaces the others where there are none, and
+    # shrinks the mean of a few.
     panel = others / (member.sum() - member + 1)[:, None]
     weight = (backtests / (backtests + PRIOR_BACKTESTS))[:, None]
     return np.asarray(np.exp(weight * own + (1 - weight) * panel).round(DIGITS))

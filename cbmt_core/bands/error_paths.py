@@ -29,13 +29,13 @@ __all__ = [
 
 
 MOST_PATHS, LEAST_PATHS = 300, 20
-"""Error paths of a model that are kept at most, and backtests whose paths are needed at least."""
+"""Maximum number of error paths kept per model, and minimum number of backtests with paths."""
 CHANGE_WEEKS = 104
 """Weeks before the origin over which a firm's usual change from week to week is measured."""
 SALES = ("sales",)
-"""What a model that forecasts sales alone has errors of, in place of the drivers."""
+"""Outcome of the error paths of models that forecast sales only, in place of the drivers."""
 LEAST_CHANGE = 0.01
-"""In log points: a firm with steadier weeks counts as this steady."""
+"""Lower limit of a firm's usual change, in log points."""
 
 
 def error_paths(
@@ -110,14 +110,14 @@ def usual_sales_change(panel: FirmPanel) -> Floats:
 
 
 def as_deviations(errors: Floats) -> Deviations:
-    """Drawn errors of the drivers, which hold lasting and weekly errors in one."""
+    """Drawn errors of the drivers as `Deviations`: these errors are not split into lasting and weekly ones."""
     return Deviations(lasting=errors, weekly=np.zeros_like(errors))
 
 
 def whole_paths(
     paths: pd.DataFrame, firm: str, horizon: int, outcomes: Sequence[str] = DRIVERS
 ) -> Floats | None:
-    """[paths, outcomes, H] error paths of the other firms; None where they are of fewer than `LEAST_PATHS` backtests.
+    """[paths, outcomes, H] error paths of the other firms; None if there are fewer than `LEAST_PATHS`.
 
     Args:
         paths: as `error_paths` gives them, of one model or of several.

@@ -18,27 +18,29 @@ __all__ = ["SHIPPED", "BandFactors", "history_scale", "learn_factors"]
 
 CALIBRATED, SHRUNK, BORROWED = "calibrated", "shrunk", "borrowed"
 FULL_FIRMS, LEAST_FIRMS = 40, 10
-"""Firms from which on factors are their own; below the second number the shipped ones serve alone."""
+"""Number of firms from which on learned factors are used unshrunk; below the second number only the shipped ones
+are used."""
 FULL_QUARTERS = 12
-"""Observed quarters from which on factors are their own: the errors of many firms in one year are still one year."""
+"""Observed quarters from which on learned factors are used unshrunk: errors of many firms in one year are not
+independent."""
 SETTLED_WEEKS, LEAST_WEEKS = 91, 52
-"""Weeks of history from which on a model's own distribution knows how much one year differs from the next; weeks below
-which nothing more is added."""
+"""Weeks of history from which on lasting errors are not widened (there are enough years to compare), and weeks
+below which they are widened no further."""
 HISTORY_POWER = np.array([0.3, 1.2, 1.0])
 """By driver: how fast lasting errors grow with a shorter history."""
 LASTING_GRID = np.exp(np.linspace(np.log(0.4), np.log(3.0), 25))
 WEEKLY_GRID = np.exp(np.linspace(np.log(0.9), np.log(1.6), 12))
 MEAN_WEEKS = (26, 39, 52)
-"""Weeks ahead over which mean errors teach the lasting factor."""
+"""Weeks ahead whose mean errors the lasting factor is learned from."""
 WEEKLY_STRIDE = 3
-"""Every third week's error teaches the weekly factor: neighbours say much the same."""
+"""The weekly factor is learned from every third week: errors of neighbouring weeks are much alike."""
 DIGITS = 12
-"""Decimals kept of scores, so that the order of firms in a sum decides nothing."""
+"""Decimals kept of scores, so that the order in which firms are summed makes no difference."""
 ADAPTING_RATE, ADAPTING_RANGE = 0.1, (0.7, 1.6)
-"""Of the firm's own multiplier: how far one quarter moves its log, and its limits."""
+"""The firm's own multiplier: change of its log per quarter, and its limits."""
 QUARTER = 13
 MISSES = 0.2
-"""Share of weeks that an 80 % band shall miss."""
+"""Share of weeks that should lie outside an 80 % band."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,8 +35,8 @@ from cbmt_core.uncertainty import DRIVERS, DriverUncertainty
 __all__ = ["DRAWN_FROM", "FirmBands", "band_tables"]
 
 DRAWN_FROM = "cbmt_plus"
-"""The model with a distribution of its own. Others are drawn with their error paths; where those are too few, with the
-error paths of all models that have backtests; where those are too few as well, with this model's deviations."""
+"""The model with a distribution of its own. Draws of other models use their own error paths; if those are too few,
+the error paths of all models that have backtests; if those are too few as well, this model's deviations."""
 NO_FACTORS = BandFactors(np.ones(3), np.ones(3), CALIBRATED)
 
 
@@ -60,11 +60,11 @@ class FirmBands:
     forecasts: pd.DataFrame
     """Rows of `forecast_cohort_week` of the origin."""
     factors: pd.DataFrame
-    """The firm's rows of `band_factor`; none: the shipped factors serve."""
+    """The firm's rows of `band_factor`; without any, the shipped factors are used."""
     paths: pd.DataFrame
     """Rows of `error_path`."""
     weeks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["model"]))
-    """Rows of `forecast_week` of the origin: what models have that forecast sales alone."""
+    """Rows of `forecast_week` of the origin, for models that forecast sales only."""
     priors: PathPriors | None = None
     """Of `cbmt_plus`."""
     draws: int = DRAWS

@@ -29,7 +29,8 @@ def judged_bands(
     purposes: Sequence[Purpose] = ("backtest", "live"),
     horizon_weeks: int = SEASON,
 ) -> pd.DataFrame:
-    """Every band of weekly sales, and of whole forecasts, whose weeks had been observed by `week`, with what happened.
+    """Every band of weekly sales and of whole forecasts whose weeks had been observed by `week`, with the actual
+    values.
 
     One row for each forecast, outcome and period, with the ends of all levels side by side (`low80`, `high80`, ...),
     `source`, `actual`, `scale` (actual sales of the period) and `ahead`: a group of weeks ahead, or the period that

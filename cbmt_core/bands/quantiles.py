@@ -18,7 +18,7 @@ __all__ = ["LEVELS", "QUARTER", "BridgeBaseline", "bands", "bridge_draws", "peri
 
 
 LEVELS = (50, 80, 95)
-"""Per cent of outcomes that a band shall hold."""
+"""Nominal coverage of the bands, in percent."""
 QUARTER = 13
 
 
@@ -31,7 +31,7 @@ class BridgeBaseline(NamedTuple):
 
 
 def whole_period(weeks: int) -> str:
-    """Name of the period that a forecast of so many weeks is as a whole."""
+    """Name of the period that spans a whole forecast of `weeks` weeks."""
     return "year" if weeks == SEASON else "horizon"
 
 

@@ -12,7 +12,7 @@ from cbmt_core.bands.quantiles import LEVELS
 __all__ = ["band_calibration", "band_scores"]
 
 LEVEL = 80
-"""Of the band whose interval score is stated."""
+"""Level of the band that interval scores are computed for."""
 
 
 def band_scores(rows: pd.DataFrame, reference: str) -> pd.DataFrame:

@@ -72,7 +72,7 @@ def revenue_from_rows(forecast_cohort_week: pd.DataFrame, origin: date) -> Reven
     week = forecast_cohort_week["week"].to_numpy("datetime64[D]")
     weeks = np.unique(week)
     first = np.datetime64(origin, "D") + 7
-    # A forecast week without a new customer has a cohort all the same, so that rows are where they belong.
+    # A forecast week without new customers gets an empty cohort, so that row numbers match weeks.
     born = np.union1d(np.unique(cohort[cohort < first]), weeks)
     row, column = np.searchsorted(born, cohort), np.searchsorted(weeks, week)
     cells = {}

@@ -19,11 +19,11 @@ __all__ = ["REALISED", "bridge_table"]
 
 
 REALISED = "realised"
-"""Stands in the place of a model for what happened."""
+"""Value of the column `model` for what happened."""
 NEAR_ZERO = 1e-12
-"""Share of the sum of absolute values below which a sum is what cancellation left over."""
+"""Sums below this share of Σ|x| count as zero."""
 LOW_CANCELLATION = 0.95
-"""The same share as the strict sample demands it."""
+"""The same limit in the strict sample."""
 
 
 def bridge_table(
@@ -141,7 +141,7 @@ def _predicted(con: duckdb.DuckDBPyConnection, relations: Relations, windows: Br
     )
     existing = f"cohort <= DATE '{windows.cutoff}'"
     orders = "cohort_size * ropc"
-    # fsum keeps what rounding would lose over thousands of rows.
+    # fsum: no rounding error over thousands of rows.
     frame = con.execute(f"""
         WITH cohorts AS (
             SELECT firm, model, fsum({orders}) FILTER ({existing}) AS q1, fsum(sales) FILTER ({existing}) AS s1,

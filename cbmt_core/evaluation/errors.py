@@ -18,7 +18,7 @@ __all__ = ["accuracy", "failures"]
 
 KEYS = ["firm", "model", "origin"]
 DIGITS = 10
-"""Decimals kept: threads add in any order, and models that forecast the same must tie."""
+"""Decimals kept, because threads add in any order and models with equal forecasts must tie."""
 
 
 def accuracy(con: duckdb.DuckDBPyConnection, relations: Relations) -> pd.DataFrame:
@@ -65,7 +65,7 @@ def failures(
 def _of_origin(con: duckdb.DuckDBPyConnection, relations: Relations, origin: date) -> pd.DataFrame:
     after = f"week > DATE '{origin}'"
     quarters = ", ".join(f"('{name}', {weeks})" for name, weeks in HORIZONS.items())
-    # A model's errors are summed by week; what MASE divides by depends on the firm alone.
+    # A model's errors are summed by week; the divisor of MASE depends only on the firm.
     query = f"""
     WITH actual_cohorts AS (
         SELECT firm, cohort, week, CAST(cohort_size AS DOUBLE) AS size, ropc, coalesce(aov, 0) AS aov,
@@ -117,7 +117,7 @@ def _of_origin(con: duckdb.DuckDBPyConnection, relations: Relations, origin: dat
 
 
 def _ratio(column: str) -> str:
-    # Equal values err by nothing, which settles 0/0.
+    # Equal values have no error, also 0 and 0.
     f, x = f"f.{column}", f"x.{column}"
     return f"CASE WHEN {f} = {x} THEN 0 ELSE 2 * abs({f} - {x}) / (abs({f}) + abs({x})) END"
 

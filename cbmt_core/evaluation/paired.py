@@ -15,7 +15,7 @@ RESAMPLES = 10_000
 SEED = 20260626
 """Web App. "Full MAE Results and Paired Uncertainty"."""
 MIN_FIRMS = 10
-"""Firms below which a test or an interval says nothing and is left out."""
+"""Minimum number of firms for a test or an interval."""
 CHUNK = 500
 
 
@@ -57,7 +57,7 @@ def bootstrap_means(
     for start in range(0, resamples, CHUNK):
         rows = min(CHUNK, resamples - start)
         drawn = rng.integers(0, n, (rows, n)) + n * np.arange(rows)[:, None]
-        # How often each firm was drawn turns resampling into one product of matrices.
+        # With the number of times each firm was drawn, resampling is one matrix product.
         times = np.bincount(drawn.ravel(), minlength=rows * n).reshape(rows, n)
         means[start : start + rows] = times @ values / n
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2], axis=0)
