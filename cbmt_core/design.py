@@ -58,9 +58,9 @@ class StudyDesign(Timeline):
         """The study of data observed on every day from `first_day` to `last_day`, over all of its weeks.
 
         Args:
-            washout_weeks: weeks before the study; by default as `choose_washout` says.
+            washout_weeks: weeks before the study; chosen by `choose_washout` unless stated.
             validation_weeks: last weeks of the calibration, used to choose settings.
-            holdout_weeks: weeks to forecast, at most 52; by default as `over` says.
+            holdout_weeks: weeks to forecast, at most 52; by default as in `over`.
             country: ISO code of the holiday calendar.
         """
         have = whole_weeks(first_day, last_day)[1]
@@ -88,7 +88,7 @@ class StudyDesign(Timeline):
         Raises HistoryTooShort, which says how many weeks are missing, where that leaves fewer than 13.
 
         Args:
-            washout_weeks: the washout, if it was stated; one that was chosen gives way to a study.
+            washout_weeks: the washout, if it was stated; otherwise it may be shortened to make room for a study.
             holdout_weeks: the holdout, if it was stated.
         """
         weeks = len(timeline.panel)

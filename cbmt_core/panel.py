@@ -20,7 +20,7 @@ __all__ = ["LEFT_CENSORED", "CustomerHistory", "FirmPanel"]
 
 
 LEFT_CENSORED = -1
-"""Birth index of the cohort that was there before the first week."""
+"""Birth index of the left-censored cohort, which was acquired before the first week."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class FirmPanel:
     customers: CustomerHistory | None = None
 
     def __post_init__(self) -> None:
-        """Check shapes and values: an unexpected NaN would spread into every sum that a model makes."""
+        """Check shapes and values: an unexpected NaN would spread into every sum."""
         weeks, cohorts = np.ones(self.n_weeks, bool), np.ones(len(self.birth), bool)
         for name, known in {"A": weeks, "S": weeks, "size": cohorts, "R": self.born, "Y": self.born}.items():
             values = getattr(self, name)

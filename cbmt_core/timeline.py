@@ -43,14 +43,15 @@ MIN_STUDY_WEEKS = MIN_TRAINING_WEEKS + VALIDATION_WEEKS + MIN_HOLDOUT_WEEKS
 MIN_LIVE_WEEKS = 26
 """Weeks after the washout from which on the year ahead is forecast."""
 MIN_BACKTEST_WEEKS = SEASON
-"""Weeks before a backtest's origin: fewer do not show a season, and say little of today's forecasts."""
+"""Weeks needed before a backtest's origin: fewer do not show a season, so the backtest says little about today's
+forecasts."""
 WASHOUT_CHOICES = (52, 26, 13, 0)
 YOUNG_WASHOUT_CHOICES = (26, 13, 0)
 HORIZON = SEASON
 """Weeks ahead of live forecasts and backtests."""
 BACKTEST_STEP = 13
 BACKTEST_ANCHOR = date(2019, 3, 31)
-"""Backtest origins lie whole quarters (13 weeks) from this Sunday, the paper's forecast origin, in every project:
+"""In every project backtest origins lie a multiple of 13 weeks from this Sunday, the paper's forecast origin:
 a new week adds at most one of them and moves none."""
 
 Purpose = Literal["study", "backtest", "live"]
@@ -151,9 +152,9 @@ class Timeline:
     Orders from `observed_from` up to the first week after the washout are washout: whoever orders there
     belongs to the one left-censored cohort. With `washout_weeks == 0` there is none. `delivered_to` is the day
     through which the orders are known to be complete (`observed_to` unless stated); orders after the last whole
-    week by then, up to `observed_to`, wait for their week to be complete. `country` names the holiday calendar
-    (ISO code, as the library `holidays` knows it). `validation_weeks` is how many of the weeks before an
-    origin a model may hold back to choose its settings by.
+    week by then, up to `observed_to`, are not used until their week is complete. `country` names the holiday
+    calendar (ISO code, as the library `holidays` knows it). `validation_weeks` is the number of weeks before an
+    origin that models may hold back to choose settings.
     """
 
     observed_from: date = date(2016, 1, 1)
@@ -188,7 +189,7 @@ class Timeline:
         """The timeline of data observed on every day from `first_day` to `last_day`. Only whole weeks count.
 
         Args:
-            washout_weeks: where not stated, what `choose_washout` says.
+            washout_weeks: chosen by `choose_washout` unless stated.
             holdout_weeks: the holdout the study shall have, where that is fixed.
         """
         first_week, total = whole_weeks(first_day, last_day)

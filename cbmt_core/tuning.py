@@ -35,14 +35,14 @@ Choice = Mapping[str, Any]
 """One setting, JSON-ready."""
 Space = Mapping[str, BaseDistribution]
 Report = Callable[[float], bool]
-"""Takes the error so far; True when the trial is not worth going on with."""
+"""Takes the error so far; returns True if the trial should be pruned."""
 Progress = Callable[[int, int], None]
-"""Takes the trials that are finished and those of the whole search."""
+"""Takes the number of finished trials and of all trials of the search."""
 
 PROMISING = 1 / 3
-"""Share of the random trials whose range the grid covers."""
+"""Share of the random trials, the best of them, whose range the grid covers."""
 GRID_AXES = 2
-"""Numbers that the grid varies: those whose rank agrees most with the error's."""
+"""Number of settings that the grid varies: those with the strongest rank correlation with the error."""
 
 
 @dataclass(frozen=True)
@@ -139,9 +139,9 @@ def check_storage(storage: str | Path) -> None:
     """Raise ConfigError if studies cannot be stored there."""
     try:
         optuna.get_all_study_names(_backend(storage))
-    except Exception as error:  # Whatever the driver, its absence or the server says.
+    except Exception as error:  # Any error of the driver (or its absence) or of the server.
         said = without_password(str(error).partition("\n")[0], storage)
-        # Not "from error": what the driver says, and with it the address, would be in every log of the traceback.
+        # Not "from error": the driver's message, with the address in it, would be in every traceback.
         raise ConfigError(
             f"searches cannot be kept in {without_password(str(storage), storage)}: {said}. "
             "Does it answer, and is the driver there (for PostgreSQL: pip install 'cbmt-pipeline[postgres]')?"

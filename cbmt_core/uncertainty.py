@@ -23,9 +23,9 @@ class Deviations(NamedTuple):
     """
 
     lasting: Floats
-    """Errors of level, trend and season, which stay."""
+    """Errors of level, trend and season, which persist."""
     weekly: Floats
-    """Errors that come and go."""
+    """Transient errors of single weeks."""
 
 
 class Spread(NamedTuple):

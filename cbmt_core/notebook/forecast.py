@@ -50,10 +50,10 @@ class Forecast:
     """The forecast as arrays: drivers `A`, `R`, `V`, cohort sales `Y`, sales `S`."""
     fitted: FittedForecaster
     record: FitRecord
-    """Estimates, and what was worked around."""
+    """Estimates, and problems of the fit."""
     seed: int
     scenarios: tuple[Scenario, ...] = ()
-    """What was changed; nothing for the forecast itself."""
+    """Changes applied; empty for the forecast itself."""
 
     @property
     def origin(self) -> date:
@@ -120,7 +120,7 @@ class Forecast:
         before. Columns: `sales`, and `points`, percent of the baseline's sales.
 
         Raises:
-            NoBridge: where the sources cannot be told apart, say because the baseline was not observed.
+            NoBridge: if the sources cannot be separated, for example because the baseline was not observed.
 
         >>> import cbmt_core as cbmt
         >>> bridge = cbmt.panel_from_orders(cbmt.example_orders()).forecast("cohort_glm").bridge()
@@ -249,7 +249,7 @@ def make_forecast(panel: Panel, model: str, weeks: int, seed: int, options: Mapp
         hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(MODELS)}"
         raise ConfigError(f"no model is called {model!r}; {hint}")
     with threadpool_limits(1), warnings.catch_warnings():
-        # Said by a library of the networks' in every notebook without ipywidgets; nothing here shows such a bar.
+        # A warning of tqdm in notebooks without ipywidgets; no such bar is shown.
         warnings.filterwarnings("ignore", message="IProgress not found")
         fitted = build(model, **options).fit(panel, seed=seed)
         revenue = compose(panel, fitted.forecast(weeks))

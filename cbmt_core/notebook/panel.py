@@ -134,7 +134,7 @@ class Panel(FirmPanel):
 
 
 class Panels(Mapping[str, Panel]):
-    """Panels by the name of the firm. A name that is none is answered with the nearest ones."""
+    """Panels by the name of the firm. An unknown name raises an error that suggests similar ones."""
 
     def __init__(self, panels: Mapping[str, Panel]) -> None:
         self._panels = dict(panels)

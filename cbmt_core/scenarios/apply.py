@@ -27,7 +27,7 @@ FIELDS: dict[Driver, str] = {
 def apply(draws: DriverDraws, scenario: Scenario) -> DriverDraws:
     """The draws with the scenario's changes in every one of them.
 
-    Weeks that no change holds in keep their numbers to the last bit. Cohorts acquired after the origin follow
+    Numbers of weeks without a change stay the same to the last bit. Cohorts acquired after the origin follow
     acquisition. Drivers are changed in the order of SCENARIO_DRIVERS, because the level of an average order depends
     on who orders; several changes of one driver multiply.
     """
@@ -59,7 +59,7 @@ def _changed(draws: DriverDraws, change: Change) -> DriverDraws:
     else:
         assert change.level is not None
         full = _at_level(draws, change.driver, change.level)
-    # No weight, and a full change that is none, leave the last bit as it was.
+    # A weight of zero, or a change that changes nothing, must leave the last bit as it was.
     after = np.where(weight == 1, full, before + weight * (full - before))
     changed: dict[str, Any] = {field: after}
     return replace(draws, **changed)

@@ -43,7 +43,7 @@ ALL_DRIVERS = "all"
 DRIVER_LABELS: dict[str, str] = {**DRIVER_NAMES, ALL_DRIVERS: "all of them together"}
 """Names of the drivers that a target can move."""
 BOTH_REPEATS = "repeat"
-"""Short for the repeat orders of existing and of new customers."""
+"""Shorthand for the repeat orders of existing and of new customers."""
 UNITS: dict[str, str] = {
     "acquisition": "customers a week",
     "repeat_existing": "repeat orders per customer and week",
@@ -63,7 +63,7 @@ _CHANGE = re.compile(
 class Change:
     """One driver multiplied by a factor or replaced by a level.
 
-    Exactly one of `factor` and `level` is given. A change holds in weeks that begin from `first` to `last`.
+    Exactly one of `factor` and `level` is given. A change applies to weeks that begin from `first` to `last`.
     """
 
     driver: Driver
@@ -98,14 +98,14 @@ class Change:
         return text + (f" over {self.ramp} weeks" if self.ramp else "")
 
     def weights(self, weeks: npt.NDArray[np.datetime64]) -> Floats:
-        """[H] how much of the change holds in each week, from 0 to 1."""
+        """[H] share of the change that applies in each week, from 0 to 1."""
         days = weeks.astype("datetime64[D]")
         on = np.ones(len(days), bool)
         since = np.arange(1, len(days) + 1)
         if self.first:
             start = np.datetime64(self.first, "D")
             on &= days >= start
-            # A ramp that began before the forecast has come some way already.
+            # A ramp that began before the forecast has already grown.
             since = (days - start).astype(int) // 7 + 1
         if self.last:
             on &= days <= np.datetime64(self.last, "D")
@@ -135,7 +135,7 @@ class Scenario:
 
         Args:
             changes: driver -> one text or several; as keywords too. `repeat` stands for both kinds of repeat orders.
-            first: where changes begin that do not say it themselves: a day or a month.
+            first: start of changes that do not state one: a day or a month.
             last: where they end.
             ramp: weeks they grow over.
         """
@@ -157,7 +157,7 @@ class Scenario:
         return ", ".join(f"{change.driver} {change.description}" for change in self.changes) or "no change"
 
     def weeks_changed(self, weeks: npt.NDArray[np.datetime64]) -> int:
-        """How many of the weeks some change holds in."""
+        """Number of weeks with a change."""
         held = [change.weights(weeks) > 0 for change in self.changes]
         return int(np.any(held, axis=0).sum()) if held else 0
 

@@ -22,7 +22,7 @@ class SalesPlan:
     sales: Floats
     """[H] NaN in weeks the plan does not cover entirely."""
     how: str
-    """How a number a year or a month became weeks, in words."""
+    """How yearly or monthly numbers were spread over weeks, in words."""
 
     @property
     def covered(self) -> Bools:
@@ -38,7 +38,7 @@ def spread_year(total: float, shape: Floats, what: str) -> SalesPlan:
     """A number for the whole horizon, spread over its weeks as `shape` is.
 
     Args:
-        shape: [H] sales that tell the season.
+        shape: [H] sales with the seasonal pattern to use.
         what: what the shape is, in words.
     """
     known = np.where(np.isfinite(shape), shape, 0.0)

@@ -18,7 +18,7 @@ def read_plan(con: duckdb.DuckDBPyConnection, path: Path, firm: str, firms: int 
 
     Args:
         path: CSV with month (2020-06 or a day of it), sales and maybe firm.
-        firms: number of firms of the project: a file without a column `firm` serves only one.
+        firms: number of firms of the project: a file without a column `firm` can only be used with one.
     """
     if not path.exists():
         raise ConfigError(f"[plan] file: there is no file {path}")

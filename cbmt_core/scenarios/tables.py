@@ -52,12 +52,13 @@ def scenario_tables(
     keys: Mapping[str, Any] | None = None,
     past: Past | None = None,
 ) -> dict[str, pd.DataFrame]:
-    """Rows of `PLAN_TABLES`: the baseline, the scenarios, the tornado, the plan and what it takes to reach it.
+    """Rows of `PLAN_TABLES`: the baseline, the scenarios, the tornado, the plan, and the changes needed to reach
+    it.
 
     Args:
         draws: of the forecast to plan with.
         wanted: probability with which the plan should be reached.
-        keys: firm, model and origin, which stand in every row.
+        keys: firm, model and origin, stored in every row.
         past: the 52 weeks before; without them there is no bridge.
     """
     baseline = baseline_of(draws)
@@ -127,7 +128,7 @@ def _bridge(one: ScenarioOutcome, before: ScenarioOutcome, past: Past) -> list[d
     rows: list[dict[str, object]] = []
     for source, (amount, draws) in one.bridge(past).items():
         if not np.isfinite(amount) or not np.isfinite(draws).all():
-            return []  # A spend per order is undefined: the parts cannot be told apart.
+            return []  # Without a spend per order the parts cannot be separated.
         low, high = interval(draws)
         rows.append(
             {

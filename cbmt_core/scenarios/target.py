@@ -19,7 +19,7 @@ __all__ = ["MOST", "Move", "moves_needed"]
 
 
 MOST = 10.0
-"""Factor beyond which a driver is said not to reach the target."""
+"""Largest factor tried; beyond it a driver counts as unable to reach the target."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def moves_needed(
         wanted: sales over the covered weeks.
         probability: between 0 and 1, both excluded.
         first: day from which drivers can be moved; the first week unless stated.
-        covered: [H] weeks the target is about; all unless stated.
+        covered: [H] weeks that the target covers; all unless stated.
     """
     if not 0 < probability < 1:
         raise ConfigError(f"a probability lies between 0 and 100 %, not at {100 * probability:g} %")
@@ -91,7 +91,7 @@ def _move(
     if gap(MOST) < 0:
         return Move(name, None, share(MOST))
     root = float(brentq(gap, 0.0, MOST, xtol=1e-10, rtol=1e-12))
-    # The crossing itself may lie a rounding error below.
+    # The root itself may fall short by a rounding error.
     while gap(root) < 0:
         root += 1e-9
     return Move(name, 100 * (root - 1), share(root))

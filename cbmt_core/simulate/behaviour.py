@@ -16,7 +16,7 @@ __all__ = ["Behaviour", "behaviour_of", "silent"]
 
 
 OLDEST = 520
-"""Weeks before the start from which customers of the base may come."""
+"""Earliest acquisition of customers of the base, in weeks before the start."""
 
 
 def silent(orders: Floats | float, shape: float) -> Floats:

@@ -29,7 +29,7 @@ class Clock:
 
     def seconds(self, week: Ints, rng: np.random.Generator) -> Ints:
         """One draw a given week."""
-        # One random word serves twice: its upper half picks the hour, its lower half the second.
+        # One random word is used twice: its upper half picks the hour, its lower half the second.
         word = rng.integers(0, 1 << 32, len(week), dtype=np.uint32)
         hour = self._hours[self._pattern[week] * GRAIN + (word >> 16)]
         return hour * np.int64(3600) + (((word & 0xFFFF).astype(np.int64) * 3600) >> 16)

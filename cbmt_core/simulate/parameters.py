@@ -57,9 +57,9 @@ class FirmParameters:
     order_spread: float
     """Spread of log spend between a customer's orders."""
     comovement: float
-    """0: the drivers share nothing; 1: whatever moves one moves all."""
+    """0: the drivers' states are independent; 1: all states are shared."""
     volatility: float
-    """Multiplies everything that moves the drivers, the seasons excepted."""
+    """Factor of everything that moves the drivers except the seasons."""
     noise: tuple[float, float, float]
     """Spread of weekly noise in log acquisition, rate and value."""
     lag: tuple[int, int, int]
@@ -86,15 +86,16 @@ class Population:
     rate_value: float = -0.22
     size_base: float = 0.2
     bend: float = 0.3
-    """Extra rate deviation of firms far from the median size: small firms live on their regulars, and the
-    largest are large because people keep coming; firms in between have neither."""
+    """Extra rate deviation of firms far from the median size: small firms depend on regular customers, and the
+    largest are large because customers come back; firms in between have neither."""
     core: float = 0.30
     core_churn: float = 0.003
     rate_trend: float = -0.005
     most_acquired: float = 9000.0
-    """No firm acquires more a week: over the years a panel of 2.3 million people has no more to give."""
+    """Upper limit of weekly acquisition: a panel of 2.3 million people has no more customers to acquire over the
+    years."""
     most_orders: float = 1.5
-    """No firm's average customer orders more often a week."""
+    """Upper limit of a firm's mean orders per customer and week."""
     saturation: float = 0.145
     saturation_size: float = 0.08
     """How much faster a firm one spread larger saturates."""

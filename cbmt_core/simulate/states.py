@@ -18,7 +18,7 @@ __all__ = ["LOADINGS", "SIMULATED_DRIVERS", "DriverPaths", "driver_paths"]
 
 SIMULATED_DRIVERS = ("acquisition", "repeat_rate", "order_value")
 BURN_IN = 26
-"""Weeks before the first one, so that events then still echo and lags have something to reach for."""
+"""Weeks simulated before the first one, for the after-effects of earlier events and for lags."""
 
 LOADINGS: dict[str, tuple[float, float, float]] = {
     "season": (1.0, 0.8, 0.25),
@@ -89,7 +89,7 @@ def _wave(calendar: Calendar, amplitude: float, peak: float) -> Floats:
 
 
 def _industry_season(industry: Industry, calendar: Calendar, rng: np.random.Generator) -> Floats:
-    """The industry's year as this firm lives it: somewhat earlier, stronger or weaker."""
+    """The industry's season for this firm: somewhat earlier, stronger or weaker."""
     season = _wave(
         calendar, industry.season * np.exp(rng.normal(0, 0.3)), industry.peak_week + rng.normal(0, 1.5)
     )
@@ -128,7 +128,7 @@ def driver_paths(
     states["season"] = season - season.mean()
     for d, load in enumerate(LOADINGS["season"]):
         mine = _own_season(season, timeline.calendar, rng)
-        # Holidays fall where they fall: the season is shared without a lag.
+        # Seasons have no lag, because holidays have fixed dates.
         paths[d] += load * (shared * states["season"] + own * (mine - mine.mean()))
 
     for name, make in _state_makers(p.volatility).items():

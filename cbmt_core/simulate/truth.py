@@ -31,11 +31,11 @@ class FirmTruth:
     order_value: Floats
     """[T] expected value of a new customer's repeat order."""
     states: dict[str, Floats]
-    """Shared latent states by name, in logs; drivers follow them as far as `comovement` says."""
+    """Shared latent states by name, in logs; `comovement` is the strength with which drivers follow them."""
 
     @property
     def comovement(self) -> float:
-        """How much the three drivers share, from 0 to 1."""
+        """Share of the drivers' movement that is common to all three, from 0 to 1."""
         return self.parameters.comovement
 
     def to_json(self) -> str:

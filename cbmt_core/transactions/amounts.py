@@ -22,13 +22,13 @@ CURRENCY_SIGNS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Signs that may stand beside an amount of a currency, besides its ISO code."""
 _MINUS = "\u2212\u2013"
-"""Signs that mean a minus, besides the hyphen."""
+"""Minus signs other than the hyphen."""
 _SPACES = " \u00a0\u202f\u2009"
 _NUMBER = {
     ".": rf"^[+-]?(\d+|\d{{1,3}}([,'’{_SPACES}]\d{{3}})+|\d{{1,2}}(,\d{{2}})+,\d{{3}})?(\.\d*)?$",
     ",": rf"^[+-]?(\d+|\d{{1,3}}([.'’{_SPACES}]\d{{3}})+)?(,\d*)?$",
 }
-"""Decimal separator -> a number with or without dividers of thousands (Indian ones too)."""
+"""Decimal separator -> pattern of a number with or without thousands separators (Indian ones too)."""
 
 
 def is_number(kind: str) -> bool:
@@ -43,14 +43,15 @@ def amount_sql(text: str, decimal_separator: str, currency: str) -> str:
     """SQL for the DECIMAL(18,4) that the text holds; NULL where it is no number, or one of another currency.
 
     12.50, 1,234.50, £505.30, USD 7, (12.00), 12.00- and, with a decimal comma, 1.234,50 are read. A comma that can
-    only be a decimal one is not taken for a divider of thousands, nor a point the other way round.
+    only be a decimal comma is not taken for a thousands separator, nor the other way round.
     """
     signs = [*CURRENCY_SIGNS.get(currency, ()), currency]
     if currency == NO_CURRENCY:
         signs = sorted({sign for each in CURRENCY_SIGNS.values() for sign in each} | set(CURRENCY_SIGNS))
     known = "|".join(re.escape(sign) for sign in sorted(signs, key=len, reverse=True))
     bare = f"trim(translate({text}, '{_MINUS}', '--'), ' \t {_SPACES}')"
-    # A sign stands before the number or after it: between digits (5€50) it would join them to another number.
+    # A currency sign is removed before or after the number only: removed between digits (5€50), it would make
+    # another number of them.
     bare = f"regexp_replace({bare}, {literal(f'(?i)^([(+-]*)[{_SPACES}]*({known})[{_SPACES}]*')}, '\\1')"
     bare = f"regexp_replace({bare}, {literal(f'(?i)[{_SPACES}]*({known})[{_SPACES}]*([)-]*)$')}, '\\2')"
     bare = f"regexp_replace({bare}, '^\\((.*)\\)$', '-\\1')"
@@ -63,5 +64,5 @@ def amount_sql(text: str, decimal_separator: str, currency: str) -> str:
     read = f"TRY_CAST({digits} AS DECIMAL(18,4))"
     if decimal_separator == ",":
         return read
-    # Nearly all amounts are plain: the rest is worked out only where they are not.
+    # Nearly all amounts are plain numbers; the expensive expression is evaluated only for the others.
     return f"coalesce(CASE WHEN NOT contains({text}, '_') THEN TRY_CAST({text} AS DECIMAL(18,4)) END, {read})"

@@ -1,4 +1,4 @@
-"""Names under which exports carry the columns we need, most telling first."""
+"""Names of the needed columns in exports, the most specific first."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ HINTS: dict[str, tuple[str, ...]] = {
     "order_time": ("order", "purchas", "invoice", "sale", "creat", "place", "date"),
     "amount": ("total", "amount", "net", "sales", "revenue", "value", "paid", "betrag"),
 }
-"""Parts of names that tell between columns whose content fits, where no name above is found."""
+"""Parts of names that decide between columns whose content fits, if none of the names above is found."""
 UNIT_PRICES = frozenset(
     {
         "itemprice", "lineitemprice", "itemcost", "unitprice", "priceperunit", "einzelpreis", "stuckpreis",

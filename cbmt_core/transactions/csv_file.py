@@ -36,7 +36,7 @@ __all__ = ["CSV_SUFFIXES", "DELIMITERS", "TRAILING", "CsvFile", "open_csv"]
 CSV_SUFFIXES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
 DELIMITERS = (",", "\t", ";", "|")
 MANY_COLUMNS = 500
-"""Beyond so many, only the wanted columns are handed to DuckDB, whose time grows with all of them."""
+"""With more columns than this, only the wanted ones are passed to DuckDB, whose time grows with their number."""
 NO_TEXT = {
     b"\x1f\x8b": "compressed (.csv.gz)",
     b"PK\x03\x04": "a workbook (.xlsx) or a zip archive, which must be unpacked",
@@ -45,7 +45,8 @@ NO_TEXT = {
 }
 """First bytes of files that are sometimes called .csv -> what they are."""
 TRAILING = 4
-"""DuckDB accepts a line with one delimiter too many at its end; lines that end with up to so many are counted."""
+"""DuckDB accepts a line with an extra delimiter at its end; lines that end with up to this many empty columns are
+counted."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,7 @@ def _counts(file: Path, patterns: Sequence[bytes]) -> tuple[dict[bytes, int], by
             here: dict[bytes, int] = {}
             for pattern in patterns:
                 if here.get(pattern[1:]) == 0:
-                    here[pattern] = 0  # Where its end is not, it is not.
+                    here[pattern] = 0  # Without its end, the pattern cannot occur.
                     continue
                 seam = before[len(before) - len(pattern) + 1 :] if len(pattern) > 1 else b""
                 here[pattern] = piece.count(pattern) + (seam + piece[: len(pattern) - 1]).count(pattern)

@@ -1,7 +1,7 @@
 """Lines of a CSV file, whatever its encoding and compression, and its records read one by one.
 
-DuckDB reads clean files. This module reads the others: it knows which physical line each record stands on, so that a
-broken line costs itself and no other.
+DuckDB reads clean files. This module reads the others: it knows the physical lines of each record, so that a broken
+line affects no other.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["MAX_LINE", "Record", "byte_order_mark", "decoded", "is_gzip", "lines
 MAX_LINE = 10_000_000
 """Characters of the longest line that is read."""
 MAX_SPAN = 1000
-"""Physical lines of the longest record: a quote that stays open for longer was never meant to open."""
+"""Physical lines of the longest record: a quote that stays open for longer is taken for a stray character."""
 BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -81,7 +81,7 @@ def decoded(source: str, file: Path, lines: Iterator[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Record:
-    """A record of the file, or a line that is none, with what is wrong with it."""
+    """A record of the file, or a line that is not a record, with the reason."""
 
     fields: list[str]
     wrong: str = ""
@@ -94,7 +94,7 @@ class Record:
 
 
 def records(lines: Iterator[str], delimiter: str, width: int) -> Iterator[Record]:
-    """Every physical line as part of a record of `width` fields, or as a wrong one. Blank lines are passed over.
+    """Every physical line, as part of a record of `width` fields or as a wrong one. Blank lines are skipped.
 
     Where the first record has one empty field too many, every line of the file may.
     """
@@ -130,7 +130,7 @@ def records(lines: Iterator[str], delimiter: str, width: int) -> Iterator[Record
         if not wrong:
             yield Record(fields)
             continue
-        # Only the line that the record began with is lost; those after it are read again.
+        # Only the first line of the record is rejected; the lines after it are read again.
         yield Record([taken[0]], wrong)
         feed.again.extendleft(reversed(taken[1:]))
         reader = csv.reader(feed, delimiter=delimiter, strict=True)

@@ -1,14 +1,14 @@
-"""Deliveries: through which day each firm's orders are known, and up to which week forecasts may go.
+"""Deliveries: the day through which each firm's orders are known, and the last week of the project.
 
-A week without orders is a silence if the firm's data cover the week, and a missing week if they do not. A firm is
+A week without orders counts as zero if the firm's data cover the week, and as missing if they do not. A firm is
 covered through
 
 - its last row, and the days after it for as long as the firm is usually silent;
-- the end of a later file of the same source that speaks for it, because the file names more than half of the firms
-  that stood beside it in the file with its last row.
+- the end of a later file of the same source that covers the firm too, because it names more than half of the firms
+  that were in one file with the firm's last row.
 
 The project's last week is the latest that the stated share of firms has delivered. Everything here follows from the
-files in the ledger: in which order they arrived makes no difference.
+files in the ledger: the order in which they arrived makes no difference.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ __all__ = ["Deliveries", "Delivery", "deliveries", "firm_timeline", "project_tim
 RULES = "2"
 """Version of the rules below; raise it to have stored deliveries computed again."""
 USUAL_WEEKS = 26
-"""Weeks up to a firm's last row that tell how often it is silent."""
+"""Weeks up to a firm's last row from which its share of silent weeks is estimated."""
 LEAST_CHANCE = 0.01
-"""A silence that is less likely than this, by how often the firm is silent, is a missing delivery."""
+"""A silence less likely than this, given the firm's usual silences, counts as a missing delivery."""
 TAIL = timedelta(weeks=8)
-"""Days at the end of a file that tell which firms it carries."""
+"""Days at the end of a file whose rows show which firms the file covers."""
 SATURDAY = timedelta(days=6)
 
 
@@ -56,7 +56,7 @@ class Delivery:
 
     @property
     def week(self) -> date:
-        """The last week that is known to its end."""
+        """The last week that is known completely."""
         return week_of(self.through + timedelta(days=1)) - WEEK
 
 
@@ -67,7 +67,7 @@ class Deliveries:
     Args:
         last_week: the latest week that enough firms have delivered.
         late: firms that have not delivered it, by name.
-        stopped: firms that have not delivered for so long that nobody waits for them, by name.
+        stopped: firms that have not delivered for so long that they are no longer waited for, by name.
         share: share of the firms that are waited for that have delivered the week after `last_week`.
     """
 
@@ -118,7 +118,7 @@ class Deliveries:
 
 def deliveries(intake: Intake, settings: DeliveryConfig) -> Deliveries:
     """The deliveries of all firms in the ledger."""
-    intake.span()  # Says so where nothing was ingested.
+    intake.span()  # Raises an error if nothing was ingested.
     return _policy(intake, intake.version, settings)
 
 
@@ -136,7 +136,7 @@ def firm_timeline(intake: Intake, project: ProjectConfig, unit: Unit) -> Timelin
     if found is None:
         return whole
     assert whole.delivered_to is not None
-    # The firm's own last row, not the project's: what others deliver leaves this firm's tables as they are.
+    # The firm's own last row, not the project's, so that other firms' deliveries do not change this firm's tables.
     return replace(
         whole,
         observed_to=min(whole.observed_to, max(found.last, whole.observed_from)),
@@ -234,7 +234,7 @@ def _end_of_silence(first: date, last: date, days: int, weeks: int) -> date:
 
 
 def _usual_silence(silent: float) -> int:
-    """How many days (or weeks) in a row may go by without a row, where this share of them does."""
+    """Number of consecutive days (or weeks) without a row that is still usual, given the share of silent ones."""
     if silent <= 0:
         return 0
     return 10_000 if silent >= 1 else math.floor(math.log(LEAST_CHANCE) / math.log(silent))
@@ -243,7 +243,7 @@ def _usual_silence(silent: float) -> int:
 def _by_shared_files(
     con: duckdb.DuckDBPyConnection, behind: Mapping[str, Delivery]
 ) -> list[tuple[str, date]]:
-    """For firms whose own rows do not reach the end: the last day of a file that speaks for them."""
+    """For firms whose own rows do not reach the end: the last day of a later file that covers them."""
     con.execute("CREATE TEMP TABLE behind (slug VARCHAR, last DATE, through DATE)")
     con.executemany(
         "INSERT INTO behind VALUES (?, ?, ?)", [(slug, one.last, one.through) for slug, one in behind.items()]

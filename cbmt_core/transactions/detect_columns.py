@@ -27,7 +27,7 @@ __all__ = ["NEEDED", "find_columns"]
 NEEDED = frozenset({"customer", "order_time", "amount"})
 """Columns that every source has."""
 CROWD = 0.05
-"""A customer with a larger share of the rows is mentioned: it may stand for everyone without an account."""
+"""A customer with a larger share of the rows is reported: it may stand for everyone without an account."""
 
 
 def find_columns(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any], name: str) -> None:
@@ -111,7 +111,7 @@ def _quantity_of_a_price(found: Detected, table: Mapping[str, Sequence[str]]) ->
 
 
 def _other_amounts(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
-    """Name the other columns that could be the amount: net or gross is the reader's choice."""
+    """Name the other columns that could be the amount, so that the user can choose, say, net or gross."""
     amount = found.columns.get("amount")
     names = set(SYNONYMS["amount"]) - UNIT_PRICES
     others = [
@@ -190,7 +190,7 @@ def _clearly(ours: str, cells: Sequence[str]) -> bool:
 
 
 def _constant(table: dict[str, list[str]], title: str, order_id: str | None) -> bool:
-    """Whether a column has one value in every order: a product's brand has not."""
+    """Whether a column has a single value in each order, unlike, say, a product's brand."""
     if not order_id:
         return True
     values: defaultdict[str, set[str]] = defaultdict(set)

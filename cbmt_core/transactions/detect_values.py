@@ -90,7 +90,7 @@ def times_look(cells: Sequence[str], *, month_first: bool) -> tuple[list[str], l
     """Formats of the times, the most frequent first, and sentences about them.
 
     Args:
-        month_first: how 03/04/2020 is read when no value tells.
+        month_first: how 03/04/2020 is read if no value shows which comes first.
     """
     shapes: Counter[str] = Counter()
     firsts: dict[str, list[tuple[int, int]]] = {}

@@ -121,7 +121,7 @@ class Intake:
             fresh.append(read_source_file(self.folder, source, file, seen, label, digest, quality))
             known.add(fresh[-1].stem)
         if fresh:
-            # Of a source, not of a file: one bad firm among the files of a folder must not stop the others.
+            # Judged by source, not by file: one bad firm among the files of a folder must not stop the others.
             with duck.connect() as con:
                 rows = parquet(self.path(entry) for entry in [*kept.values(), *fresh])
                 where = fresh[0].file if len(files) == 1 else source.path
@@ -160,7 +160,7 @@ class Intake:
 
     def _write_ledger(self, entries: Iterable[FileReport]) -> None:
         ordered = sorted(entries, key=lambda e: (e.source, e.file))
-        # Files of the ledger before this one stay for readers that hold it.
+        # Files of the previous ledger stay, for readers that still use it.
         named = {e.stem for e in [*self.ledger(), *ordered]}
         atomic.write_text(self._ledger_path, json.dumps([asdict(e) for e in ordered], indent=1))
         for path in self.folder.glob("*.parquet"):
@@ -193,7 +193,7 @@ class Intake:
         return _rows_of_firms(self, self.version).get(Unit(unit.firm).slug, 0)
 
     def waiting(self, project: ProjectConfig, root: Path) -> str:
-        """A digest of the files that `update` would look at; empty when there are none."""
+        """A digest of the files that `update` would read; empty if there are none."""
         entries = {(e.source, e.file): e for e in self.ledger()}
         found = []
         for source in project.sources:
@@ -214,7 +214,7 @@ class Intake:
     def span(self) -> tuple[date, date]:
         """First and last day of the data, stray weeks at the ends left out.
 
-        Kept in a file beside the ledger: every run of every firm asks, and the answer rests on all files.
+        Cached in a file beside the ledger, because every run of every firm needs it and it depends on all files.
         """
         version = self.version
         if not version:

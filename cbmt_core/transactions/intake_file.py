@@ -29,7 +29,7 @@ class FileReport:
     modified_ns: int
     rows: int
     bad_rows: int
-    """Rows that cannot be used; of these, refunds, guests and the like say nothing against the file."""
+    """Rows that cannot be used; refunds, guests and the like are not counted against the file."""
     path: str = ""
     """Path of the source when the file was read; empty in ledgers of earlier versions."""
 
@@ -64,7 +64,7 @@ def read_source_file(
         atomic.replacing(folder / f"{stem}.parquet") as target,
     ):
         rows_sql = "SELECT * EXCLUDE (tail) FROM judged"
-        # Rows of a single firm are in order already; sorting them again is expensive.
+        # Rows of a single firm are already in order; sorting them again would be expensive.
         order = "" if source.firm is not None else "ORDER BY slug, row"
         if read_rows(con, source, file, label, scratch):
             order = "ORDER BY slug, row"

@@ -25,12 +25,12 @@ __all__ = ["judged_sql"]
 _TOTALS = (
     r"^\W*((grand|sub|report|net)[ -]?)?(totals?|summe|gesamt(summe)?|suma|totale|totaux|totaal|sum)\W*$"
 )
-"""A cell that says its row adds up the others."""
+"""A cell that marks a row of totals."""
 _NO_VALUE = (
     r"('NULL', 'null', 'Null', '(null)', '<null>', '\N', 'NaN', 'nan', '<NA>', 'N/A', 'n/a', '#N/A', "
     "'None', 'undefined')"
 )
-"""What programs write where they have no customer: one customer of that name would hold them all."""
+"""Texts that programs write for a missing customer; otherwise all guests would be one customer of that name."""
 
 
 def judged_sql(
@@ -44,7 +44,7 @@ def judged_sql(
 ) -> str:
     """SQL for every row of `relation`, mapped, parsed, and with a `reason` where it cannot be used.
 
-    `problems` names every column of such a row that is wrong, not the first alone.
+    `problems` names every wrong column of such a row, not only the first.
 
     Args:
         label: how the file is called in the tables.

@@ -34,7 +34,7 @@ from cbmt_core.transactions.span import STRAY_GAP
 __all__ = ["OUT_OF_WINDOW", "OrderCounts", "make_orders"]
 
 NEAR = 7 * STRAY_GAP
-"""Days: a row so near to the data's span is not a stray; its week may just have begun."""
+"""Days: a row this close to the data's span is not a stray date; its week may just have begun."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class OrderCounts:
     timezone: str
     industry: str | None
     rows_bad: int = 0
-    """Of the rows in quarantine, those that say something against the data."""
+    """Of the rows in quarantine, those that count as bad data."""
     bad_reasons: str = ""
-    """Their reasons and how often each stands there."""
+    """Their reasons, with counts."""
     guest_rows: int = 0
     """Of the rows in quarantine, those without a customer."""
     refund_rows: int = 0
@@ -74,8 +74,8 @@ def make_orders(
 
     An order is one order id of a customer, or one (customer, time) without ids, or one customer-day where the source
     says so. Its lines are added up, negative ones included; two equal lines of one file are two lines, while a line
-    that another file holds as well is a duplicate (exports overlap). What sums up to less than nothing is a refund and
-    is taken off the order it belongs to.
+    that another file holds as well is a duplicate (exports overlap). A negative sum is a refund and is taken off
+    the order it belongs to.
     """
     entries = intake.files_for(unit)
     if not entries:
@@ -91,7 +91,7 @@ def make_orders(
         raise BadFirmData(unit.name, "a segment and a whole firm are both called this; rename the firm")
     cut = "" if unit.segment is None else f" AND segment = {literal(unit.segment)}"
     paths = ", ".join(path_literal(intake.path(entry)) for entry in entries)
-    # Files that are gone may have been read by an earlier version, which knew fewer columns.
+    # Deleted files may have been read by an earlier version, which knew fewer columns.
     con.execute(
         "CREATE OR REPLACE TEMP TABLE judged AS SELECT CAST(NULL AS VARCHAR) AS parent_id, "
         "CAST(NULL AS DECIMAL(18,4)) AS refunded WHERE false UNION ALL BY NAME "
@@ -140,7 +140,7 @@ def _names(sources: list[SourceConfig]) -> str:
 
 
 def _complete_lines(con: duckdb.DuckDBPyConnection) -> None:
-    """Give lines that leave out the customer or the time those of their order's other lines."""
+    """Fill in a missing customer or time from the other lines of the order."""
     order = "coalesce(judged.parent_id, judged.order_id)"
     wanting = f"judged.reason IN ('{MISSING_CUSTOMER}', '{MISSING_TIME}') AND {order} IS NOT NULL"
     if not con.execute(f"SELECT count(*) FROM judged WHERE {wanting}").fetchall()[0][0]:
@@ -314,7 +314,7 @@ def _net(con: duckdb.DuckDBPyConnection) -> _Refunds:
 def _quarantine(
     con: duckdb.DuckDBPyConnection, unit: Unit, span: tuple[date, date] | None, design: Timeline
 ) -> dict[str, int]:
-    """Make the table `quarantine`; reasons and how often each stands there."""
+    """Make the table `quarantine`, and return its reasons with counts."""
     inside = f"BETWEEN DATE '{design.observed_from}' AND DATE '{design.observed_to}'"
     outside = f"'{OUT_OF_WINDOW}'"
     if span:

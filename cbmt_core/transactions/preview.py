@@ -22,7 +22,7 @@ __all__ = ["Preview", "preview"]
 
 SHOWN = 10
 MANY_FIRMS = 50
-"""Beyond so many firms their orders are not made for a preview."""
+"""With more firms than this, a preview does not make their orders."""
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Preview:
 
 
 def preview(source: SourceConfig, root: Path) -> Preview:
-    """Read the source into a folder that is thrown away. Raises UnreadableSource where it cannot be read at all."""
+    """Read the source into a temporary folder. Raises UnreadableSource where it cannot be read at all."""
     project = ProjectConfig.model_validate(
         {"sources": [source.model_dump()], "quality": {"max_unusable_share": 1}}
     )
@@ -102,7 +102,7 @@ def preview(source: SourceConfig, root: Path) -> Preview:
 
 
 def _of_no_firm(intake: Intake) -> Counter[str]:
-    """Reasons of rows that cannot be any firm's, and how often each stands there."""
+    """Reasons of rows that belong to no firm, with counts."""
     with duck.connect() as con:
         return Counter(
             dict(

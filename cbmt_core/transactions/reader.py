@@ -80,7 +80,7 @@ def _globs(part: str) -> bool:
 
 @dataclass(frozen=True)
 class Scan:
-    """A file as a relation, and what its columns are called in it: no name of theirs meets one of ours."""
+    """A file as a relation, with the names of its columns there, which cannot collide with ours."""
 
     relation: str
     row: str

@@ -51,4 +51,4 @@ NOT_BAD = frozenset(
         REFUNDED_IN_FULL,
     }
 )
-"""Rows that every export has: they are counted and shown, but say nothing against the data."""
+"""Rows that every export has: they are counted and shown, but do not count as bad."""

@@ -23,7 +23,7 @@ def net_refunds(con: duckdb.DuckDBPyConnection) -> None:
         "CREATE OR REPLACE TEMP TABLE netted "
         "(refund BIGINT, target BIGINT, amount DECIMAL(18,4), is_first BOOLEAN)"
     )
-    # One row in thirty is a refund: only the orders of customers who sent something back are looked at.
+    # Refunds are rare, so only orders of customers with a refund are processed.
     refunds = con.execute(
         "SELECT refund, customer, parent_id, ordered_at, amount FROM returned "
         "ORDER BY parent_id IS NULL, ordered_at, customer, order_id"

@@ -14,7 +14,7 @@ SAMPLES = 5
 
 
 def not_bad_sql() -> str:
-    """SQL list of the reasons that say nothing against a row's source."""
+    """SQL list of the reasons that do not count as bad."""
     return f"({', '.join(literal(reason) for reason in sorted(NOT_BAD))})"
 
 

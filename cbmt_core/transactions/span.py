@@ -11,9 +11,9 @@ __all__ = ["span_of"]
 THIN_WEEK = 0.05
 """Weeks at an end of the data with less than this share of the median week's rows are strays."""
 STRAY_GAP = 4
-"""At an end they are strays only when more weeks than this lie between them and the rest."""
+"""Thin weeks at an end are strays only if they are separated from the rest by more weeks than this."""
 WIDE_GAP = 26
-"""So many weeks without a row: what lies beyond them is a stray when it is also few rows."""
+"""After a gap of this many weeks, a few rows are strays."""
 FEW_ROWS = 3
 FEW_SHARE = 0.01
 
@@ -31,7 +31,7 @@ def span_of(weeks: Sequence[Week]) -> tuple[date, date]:
     total, median = sum(counts), counts[len(counts) // 2]
     runs = _runs(weeks)
     while len(runs) > 1:
-        # From the end whose run is smaller: an outlier at one end must not hide one at the other.
+        # Start at the end with the smaller run: an outlier at one end must not hide one at the other.
         ends = sorted((runs[0], runs[-1]), key=lambda run: sum(week[3] for week in run))
         for run in ends:
             other = runs[1] if run is runs[0] else runs[-2]
@@ -45,14 +45,14 @@ def span_of(weeks: Sequence[Week]) -> tuple[date, date]:
         else:
             break
     first, last = runs[0], runs[-1]
-    # Without a gap only the last week can be thin: it is one that has just begun, or mistyped dates ahead of it.
+    # Without a gap only the last week can be thin: it has just begun, or holds mistyped dates.
     while len(last) > 1 and last[-1][3] < THIN_WEEK * median:
         last = last[:-1]
     return first[0][1], last[-1][2]
 
 
 def _runs(weeks: Sequence[Week]) -> list[list[Week]]:
-    """The weeks, parted where more than STRAY_GAP of them have no row."""
+    """The weeks, split where more than STRAY_GAP of them have no row."""
     runs = [[weeks[0]]]
     for before, week in pairwise(weeks):
         if (week[0] - before[0]).days > 7 * STRAY_GAP:

@@ -1,4 +1,4 @@
-"""Workbooks (.xlsx and its kin) as rows of text."""
+"""Workbooks (.xlsx and similar) as rows of text."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sheet_rows(source: str, file: Path, sheet: str | None) -> Iterator[list[str]
 
 @contextmanager
 def _readable(source: str, file: Path) -> Iterator[None]:
-    """Raise UnreadableSource for whatever keeps a workbook from being read."""
+    """Raise UnreadableSource for any error of reading a workbook."""
     from python_calamine import CalamineError, PasswordError
 
     try:

@@ -10,15 +10,16 @@ from cbmt_core.duck import literal
 __all__ = ["FIRST_YEAR", "LAST_YEAR", "is_time", "time_sql"]
 
 FIRST_YEAR, LAST_YEAR = 1980, 2100
-"""Years an order can be of; others are placeholders (1900, 9999) or misread (19 for 2019)."""
+"""Plausible years of orders; others are placeholders (1900, 9999) or misread (19 for 2019)."""
 _ZONE = r":\d{2}(\.\d+)?\s*[A-Za-z+-]"
-"""A time of day with something after it: an offset or the name of a zone."""
+"""A time of day followed by an offset or the name of a zone."""
 _PLAIN = "_" * 13 + ":__:__"
-"""2020-01-31 10:00:00: nothing can follow the seconds, so neither blanks nor zones need be looked for."""
+"""2020-01-31 10:00:00: nothing follows the seconds, so there is no zone to look for."""
 _BAD_OFFSET = r"[+-](1[5-9]|[2-9]\d|\d{2}:?[6-9]\d|\d{3,}:)[\d:]*$"
 """An offset of 15 hours or more, or with 60 minutes or more."""
 _SEVERAL_ZONES = "(?i:ACT|AGT|ART|AST|BET|BST|CNT|CTT|ECT|IET|IST|MIT|NET|NST|PLT|PNT|PRT|SST|VST)$"
-"""Short names that are read as a zone few mean: BST would be the time of Bangladesh, AST that of Alaska."""
+"""Short names shared by several zones, which DuckDB reads as one that few people mean: BST as Bangladesh, AST as
+Alaska."""
 
 
 def is_time(kind: str) -> bool:

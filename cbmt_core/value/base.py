@@ -21,7 +21,7 @@ def base_value(panel: FirmPanel, draws: DriverDraws, terms: ValueTerms) -> pd.Da
 
     Existing and to_come add up to total in every draw, and total sales are the revenue forecast's. The tail carries
     the existing base on beyond the horizon at the yearly rate by which customers of more than a year fall from
-    the last 52 weeks to the next 52; NaN where the history is too short to tell it.
+    the last 52 weeks to the next 52; NaN where the history is too short to estimate it.
     """
     weeks = terms.horizon_weeks
     single, many = compose_draws(centre_only(draws.centre)), compose_draws(draws)
@@ -89,7 +89,7 @@ def _tail(panel: FirmPanel, draws: DriverDraws, terms: ValueTerms) -> dict[tuple
 def _kept(panel: FirmPanel, draws: DriverDraws) -> dict[str, Floats] | None:
     """Share of a year's sales that customers of more than a year keep in the next, of the forecast and each draw.
 
-    It never exceeds 1: a base that grows older does not grow for ever.
+    It is at most 1: an ageing base does not grow for ever.
     """
     old = panel.birth < panel.n_weeks - SEASON
     before = float(np.nansum(panel.Y[old, -SEASON:]))

@@ -18,8 +18,8 @@ COLUMNS = ["acquired_in", "period", "customers", "active", "share"]
 def retention(panel: FirmPanel) -> pd.DataFrame:
     """Rows by quarter of acquisition and period of 13 weeks since the first order: customers who ordered in it.
 
-    Period 0 begins with the first order and counts repeat orders alone. A period counts when it is over for every
-    customer of the quarter. Needs a panel with its customers.
+    Period 0 begins with the first order and counts repeat orders alone. A period is included once it is over for
+    every customer of the quarter. Needs a panel with its customers.
     """
     history = panel.customers
     if history is None or not len(history.week):

@@ -19,7 +19,7 @@ from cbmt_core.value.terms import ValueTerms
 __all__ = ["COLUMNS", "LTV_WEEKS", "acquisition_return", "read_spend"]
 
 LTV_WEEKS = 52
-"""Weeks since the first order whose margin stands for lifetime value beside the cost of acquisition."""
+"""Weeks since the first order whose margin is used as lifetime value in LTV / CAC."""
 COLUMNS = ["acquired_in", "customers", "spend", "cac", "ltv", "ltv_cac", "payback_weeks", "source"]
 
 
@@ -27,7 +27,7 @@ def read_spend(con: duckdb.DuckDBPyConnection, path: Path, firm: str, firms: int
     """Acquisition spend of a firm by week (Sunday), from a CSV or Parquet file with week, spend and maybe firm.
 
     Args:
-        firms: number of firms of the project: a file without a column `firm` serves only one.
+        firms: number of firms of the project: a file without a column `firm` can only be used with one.
     """
     if not path.exists():
         raise ConfigError(f"[value] spend: there is no file {path}")
@@ -59,9 +59,10 @@ def acquisition_return(
 ) -> pd.DataFrame:
     """Rows by quarter of acquisition up to the origin: cost per customer, 52-week margin, their ratio, payback.
 
-    A quarter counts when every observed week of it has a spend. LTV is the margin of the 52 weeks from the first order
-    on, observed or forecast, discounted to the first order. Payback is the number of weeks, that of the first order
-    included, after which a customer's margin exceeds what acquiring one cost; NaN within the weeks seen and forecast.
+    A quarter is included if every observed week of it has a spend. LTV is the margin of the 52 weeks from the first
+    order on, observed or forecast, discounted to the first order. Payback is the number of weeks, that of the first
+    order included, after which a customer's margin exceeds what acquiring one cost; NaN if that is not reached
+    within the observed and forecast weeks.
     """
     sales, born = cumulative_sales(panel, forecast, terms.horizon_weeks)
     weekly = np.diff(sales, axis=1, prepend=0.0)

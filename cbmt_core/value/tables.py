@@ -1,4 +1,4 @@
-"""The value of one firm's customers as rows of the tables `cohort_value` and its kin."""
+"""The value of one firm's customers as rows of `VALUE_TABLES`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def value_tables(
         panel: the firm up to the origin.
         draws: of the forecast to plan with.
         spend: acquisition spend by week, where known.
-        keys: firm, model and origin, which stand in every row.
+        keys: firm, model and origin, stored in every row.
         first: [N] sales of each cohort's first orders.
     """
     cost = (

@@ -17,12 +17,12 @@ class ValueTerms:
     """Value = margin x sales, discounted to the origin. Nothing beyond the horizon is in it."""
 
     margin: float = 1.0
-    """Share of sales that is left after the costs of serving them; 1 counts sales themselves."""
+    """Share of sales left after variable costs; with 1, value is sales."""
     discount_rate: float = 0.1
-    """A year's, such as 0.1."""
+    """Per year, such as 0.1."""
     horizon_weeks: int = HORIZON
     tail_years: int = 4
-    """Years beyond the horizon that the separate estimate of the tail looks at."""
+    """Years beyond the horizon that the separate estimate of the tail covers."""
 
     def discount(self, weeks: int) -> Floats:
         """[weeks] discount factor of each week after the origin."""
