@@ -18,7 +18,7 @@ __all__ = ["DiagnosticData", "DiagnosticState", "gather_diagnostics"]
 
 @dataclass(frozen=True)
 class DiagnosticState:
-    """A row of the table `diagnostic`: whether a diagnostic could be made, of how many firms, and if not, why."""
+    """A row of the table `diagnostic`: whether a diagnostic could be made, for how many firms, or why not."""
 
     diagnostic: str
     firms: int

@@ -30,7 +30,7 @@ __all__ = ["comovement_tables", "difficulty_tables"]
 JOINT, SINGLE = "cbmt", "single_task"
 
 COMPARED = ("lstm", "wg_pnbd_e_pp", "wg_pnbd_pp")
-"""Models beside the reference in the tables of difficulty (table "…by Predicted Difficulty Bands")."""
+"""Models compared with the reference in the tables of difficulty (table "…by Predicted Difficulty Bands")."""
 _DIFFICULTY = {
     "difficulty_r2": "r2",
     "predicted_error": "phe",

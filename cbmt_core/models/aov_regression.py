@@ -20,11 +20,11 @@ __all__ = ["AovRegression"]
 
 # Standard deviations of the normal priors, in log points: what is plausible before any data are seen.
 MONTH_SD = 0.10
-"""A start: the data then decide how much months differ."""
+"""Initial value; the spread of months is then estimated from the data."""
 TREND_SD = 0.10
-"""A year of trend."""
+"""For one year of trend."""
 TENURE_SD = 0.10
-"""A factor e of tenure."""
+"""For tenure longer by a factor e."""
 BIRTH_SD = 0.30
 CENSORED_SD = 0.50
 COHORT_SD = 0.10

@@ -39,7 +39,7 @@ class DriverDesign:
     calendar: CalendarDesign
     cell_sd: float
     anchor_sd: float
-    """How far a cohort's level of the last half year may lie from its level before, in log points."""
+    """Prior standard deviation of the shift of a cohort's level over the last half year, in log points."""
     shocks: ShockDesign
 
     @classmethod
@@ -95,7 +95,7 @@ class FittedCohortGlm:
 
         They contain the slow part of the week shocks but not the rest, and over the last half year the anchored
         cohort levels, so that the fit continues into the forecast without a jump. As in-sample values they are closer
-        to the data than the forecast will be. No step reads them: they show whether a fit follows its data.
+        to the data than the forecast will be. For checks of a fit; no step uses it.
         """
         return PrimitiveForecast(A=self._acquired(0), R=self._cells("R", 0), V=self._cells("V", 0))
 
@@ -255,7 +255,7 @@ def _fit(
     )
     recent = slice(-ANCHOR, None)
     mean = np.exp(features @ fit.tenure + weeks @ fit.calendar + fit.shock + fit.level[:, None])
-    # The recent ratio of actual to fitted, shrunken by how well so many orders can tell it.
+    # The recent ratio of actual to fitted, shrunken by its precision.
     information = exposure * mean if design.counts else exposure
     expected, seen = (x[:, recent].sum(axis=1) for x in (exposure * mean, information))
     ratio = np.log(

@@ -43,9 +43,10 @@ class FitRecord:
     """JSON-ready estimates and choices."""
     converged: bool = True
     diagnosis: str = ""
-    """What went wrong or was worked around, in words; empty when nothing was."""
+    """Problems of the fit and how they were handled, in words; empty without any."""
     validation_error: float | None = None
-    """Error over the validation window, for models that choose by it; the mean where drivers have theirs."""
+    """Error over the validation window, for models that choose settings by it; the mean if each driver has its
+    own."""
     trials: Sequence[Mapping[str, Any]] = field(default=(), compare=False)
     """The search behind the choice, trial by trial (`Found.history` of `cbmt_core.tuning`), with a `driver` where
     a model's drivers have searches of their own; not part of the saved model."""

@@ -24,19 +24,19 @@ __all__ = [
 
 
 # Meta-analyses of the Bass model put yearly p near 0.03 and q near 0.38 (Sultan, Farley and Lehmann 1990).
-# Per week they are the centres of weak priors on the log scale, so that where two years of data cannot tell a
-# diffusion from a Christmas, the curve is an ordinary one; the bounds leave room for five times that.
+# Per week they are the centres of weak priors on the log scale, so that the curve is a typical one if two years of
+# data do not separate diffusion from seasons; the bounds allow five times that.
 TYPICAL_P, TYPICAL_Q = 0.03 / 52, 0.38 / 52
 PRIOR_SD = 1.0
 DISCOUNT = 26.0
-"""Weeks share slow shocks: so many of them count for one against the priors."""
+"""Number of weeks that count as one observation against the priors, because weeks share slow shocks."""
 P_BOUNDS = (1e-7, 0.01)
 Q_BOUNDS = (1e-6, 0.04)
 RATE_BOUNDS = (5e-4, 0.05)
 MARKET_FACTOR = 50.0
-"""The market is at most so many times the customers seen so far."""
+"""Upper limit of the market, as a multiple of the customers seen so far."""
 MONTH_PRIOR_WEEKS = 1.0
-"""Weeks of average size that pull a month's effect to none."""
+"""Pseudo-observations, in average weeks, that shrink a month's effect to zero."""
 BEST_STARTS = 3
 ROUNDS = 3
 
@@ -298,7 +298,7 @@ def month_effects(actual: Floats, expected: Floats, month: Ints) -> Floats:
 
 
 def tamed(series: Floats) -> Floats:
-    """The series with outliers capped: weeks far above their neighbours."""
+    """The series with outliers (weeks far above their neighbours) capped."""
     centre = _running_median(series)
     away = series - centre
     mad = 1.4826 * float(np.median(np.abs(away)))

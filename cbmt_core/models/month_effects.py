@@ -10,7 +10,7 @@ __all__ = ["month_spread"]
 
 
 BOUNDS = (0.03, 0.5)
-"""Spreads in log points between which every firm is taken to lie."""
+"""Limits of the spread, in log points."""
 
 
 def month_spread(effects: Floats, information: Floats, spread: float) -> float:

@@ -19,9 +19,9 @@ __all__ = ["COHORT_SD", "CohortCounts", "CountFit", "fit_counts"]
 CURVE_CENTRE = (np.log(0.6), np.log(10.0))
 CURVE_SD = (1.0, 1.0)
 MONTH_SD = 0.1
-"""Where the spread of month effects, which the data then decide, starts."""
+"""Initial spread of month effects, which is then estimated from the data."""
 COHORT_SD = 0.1
-"""A year of birth weeks."""
+"""For one year of birth weeks."""
 AROUND_CURVE_SD, AROUND_MONTH_SD = (0.5, 0.25, 0.25), 0.02
 """Spread of a group's rate, s, beta and months around those of the whole firm."""
 

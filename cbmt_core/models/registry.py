@@ -27,7 +27,7 @@ BENCHMARK_FAMILIES = ("floor", "classical", "probabilistic", "tree")
 NETWORK_FAMILIES = ("neural", "direct")
 """Families with networks: a search and trainings within the budget of a profile."""
 FAMILIES = (*BENCHMARK_FAMILIES, *NETWORK_FAMILIES, "plus", "own")
-"""`own`: registered by whoever uses the library, in this process alone."""
+"""`own`: registered by the library's user with `register_model`, for this process only."""
 
 
 @dataclass(frozen=True)

@@ -22,16 +22,16 @@ __all__ = [
 
 
 FLAT = 10.0
-"""Prior standard deviation, in log points, of what the data alone should settle."""
+"""Prior standard deviation, in log points, of effects without an informative prior."""
 HARMONICS = 4
 KNOTS = np.log([2.0, 4.0, 8.0, 16.0, 32.0, 64.0])
 ITERATIONS = 40
 TOLERANCE = 3e-3
-"""Log points; far below what a forecast can tell."""
+"""In log points; far below the accuracy of any forecast."""
 SCALE_RANGE = (0.25, 100.0)
-"""How far the data may move the prior variances of season and holidays."""
+"""Limits of the estimated prior variances of season and holidays, relative to their defaults."""
 HUBER = 4.0
-"""Residuals count up to so many standard deviations."""
+"""Residuals are clipped at this many standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class CalendarDesign:
     """Calendar effects of a driver's regression, with their prior standard deviations."""
 
     trend_sd: float
-    """A year of trend."""
+    """For one year of trend."""
     season_sd: float = 0.05
     holiday_sd: float = 0.10
     trend_memory: float = 26.0

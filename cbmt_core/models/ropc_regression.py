@@ -29,7 +29,7 @@ RATE_SD = 0.5
 HALF_LIVES = (2.0, 1000.0)
 """Weeks after which half of a cohort has left, at least and at most."""
 NEVER = -30.0
-"""Log of a rate that is as good as zero."""
+"""Log of a rate that counts as zero."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,8 @@ class RopcRegression:
 
         def solve(log_r: float) -> tuple[Floats, float]:
             x = columns(log_r)
-            # Totals hardly tell old customers' order rate from new ones': both are held near each other.
+            # Totals hardly identify separate order rates of old and new customers, so both are shrunk towards each
+            # other.
             near = tie * x.sum() / max(float(series.sum()), 1e-9)
             x = np.vstack([x * weight[:, None], [near, -near]])
             rates, misfit = nnls(x, np.append(series * weight, 0.0))
@@ -128,7 +129,7 @@ class RopcRegression:
         )[seen].astype(float)
         sd = np.array([10.0, 1.0, 10.0, TREND_SD / 52, *[MONTH_SD] * 12])
         beta = fit_poisson(x, repeat[seen], customers[seen], sd)
-        # Nobody is retained more than fully; where the data say so, the cohort keeps its level.
+        # Retention is at most 1: a rising rate is replaced by a constant one.
         rising = [k for k in (1, 3) if beta[k] > 0]
         if rising:
             sd[rising] = 1e-6

@@ -91,7 +91,7 @@ class WeibullGamma:
             for _, theta, _, market, before in tried[:CANDIDATES]:
                 month = _months(panel.first_week, before, n, panel.design.country)
                 problem = _Problem(data, market, before + first, month, spread)
-                if not again:  # the best pair decides how much months differ
+                if not again:  # the spread of months is estimated with the best pair
                     problem, theta = problem.with_learned_spread(theta)
                     spread = problem.month_sd
                 again.append((*problem.solve(theta), market, before))

@@ -28,7 +28,7 @@ __all__ = ["FittedWgPnbd", "RepeatBuying", "WgPnbd", "acquisition_groups"]
 YOUNGEST_WEEKS = 52
 """The last group of cohorts reaches back to the quarter of the week this many weeks before the origin."""
 MIN_CUSTOMERS, MIN_REPEATS = 100, 50
-"""Below either, a group of cohorts is merged with the next younger one."""
+"""Below either number, a group of cohorts is merged with the next younger one."""
 NUMBER_MEMORY = 26.0
 """Weeks over which the effect of cohort number fades out after the last observed cohort."""
 LEVEL_SD = 0.3

@@ -38,15 +38,15 @@ class Calibration:
     summary: pd.DataFrame
     """Rows of the table `calibration_summary`."""
     note: str
-    """How many firms, tickers and quarters there were and what became of them."""
+    """Numbers of firms, tickers and quarters compared, trimmed and left out."""
 
 
 def calibration_tables(
     made: Calibration | None,
     note: str = "cbmt.toml has no [calibration] section, so there are no analyst forecasts to compare with",
 ) -> tuple[dict[str, pd.DataFrame], DiagnosticState]:
-    """The tables `calibration_quarter` and `calibration_summary`, and their row of `diagnostic`. From None the tables
-    are empty, and a note says why."""
+    """The tables `calibration_quarter` and `calibration_summary`, and their row of `diagnostic`. Given None, the
+    tables are empty, with a note that says why."""
     if made is None:
         frames = (pd.DataFrame(columns=_QUARTERS), pd.DataFrame(columns=_SUMMARY))
         state = DiagnosticState("external_calibration", 0, 1, False, note)
@@ -147,7 +147,7 @@ def _quarter_sums(tables: AnalystTables, sales: pd.DataFrame, design: StudyDesig
             f"the quarters of {late.index[0]} begin on {late.iloc[0]:%Y-%m-%d}, after the forecast origin "
             f"{design.origin}; add the quarter in progress then, from which horizons are counted",
         )
-    # A quarter has something to forecast when a week after the origin begins in it.
+    # A quarter counts as forecast if a week after the origin begins in it.
     quarters = quarters[quarters["last_day"] >= origin + timedelta(days=7)]
     number = quarters.groupby("ticker").cumcount() + 1
     quarters = quarters.assign(horizon="Q" + number.astype(str))

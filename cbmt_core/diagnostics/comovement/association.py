@@ -18,9 +18,9 @@ __all__ = ["Estimate", "NotEstimable", "Sample", "linear_probability", "logit", 
 
 
 SPARE = 20
-"""Firms a regression needs beyond its coefficients."""
+"""Number of firms needed in addition to the number of coefficients."""
 EACH = 10
-"""Wins, and losses, a logit needs."""
+"""Minimum number of wins, and of losses, for a logit."""
 
 
 class NotEstimable(Exception):
@@ -83,7 +83,7 @@ def sample_of(
             frame = frame[(rate > 0) & (rate < 1)]
     columns = [frame["score"].to_numpy(float), np.ones(len(frame))]
     if controls is not None:
-        # Scales far apart would only worsen the arithmetic; the score's coefficient does not depend on them.
+        # Standardised for numerical stability only; the score's coefficient does not depend on it.
         columns += [_unit(frame[name].to_numpy(float)) for name in CONTROLS]
     if industry is not None and len(frame):
         columns += list(pd.get_dummies(frame["industry"], drop_first=True).to_numpy(float).T)

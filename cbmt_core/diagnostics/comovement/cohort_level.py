@@ -14,7 +14,7 @@ BANDS = ((1, 4), (5, 13), (14, 26), (27, 52))
 """First and last week of tenure."""
 YOUNG = (1, 8)
 LATER = 4
-"""Weeks within which one driver of a cohort may answer another."""
+"""Largest lag in weeks between the drivers of a cohort."""
 LEAST_COHORTS = 8
 LEAST_WEEKS = 20
 
@@ -45,7 +45,7 @@ def directional(d: Drivers) -> float:
 
 
 def _cohort_mean(x: Floats, y: Floats, size: Floats) -> float:
-    """|mean over cohorts of their r|, in which the noise of single cohorts averages out."""
+    """|mean over cohorts of their r|: the noise of single cohorts averages out."""
     known = np.isfinite(x) & np.isfinite(y)
     n = known.sum(axis=1)
     x, y = (np.where(known, values, 0.0) for values in (x, y))

@@ -6,9 +6,9 @@ also taken of adjusted drivers, without slow movement (a centred half-year mean)
 common shock; and without holiday effects, because every model has the calendar as an input: a Christmas that lifts
 two drivers is no reason to forecast them together.
 
-Measures of co-movement in the same week, of lags and of prediction use the series as observed. The others use aligned
-series: ROPC and AOV are shifted by up to two months to where the three have most in common, because a driver that
-follows with a delay is shared structure too.
+Measures of co-movement in the same week, of lags and of prediction use the series as observed. The others use
+aligned series: ROPC and AOV are shifted by up to two months to the lag of the largest common factor, because a
+driver that follows with a delay is shared structure too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAIRS = ((0, 1), (0, 2), (1, 2))
 """Acquisition and ROPC, acquisition and AOV, ROPC and AOV."""
 DIRECTIONS = tuple((i, j) for i in range(3) for j in range(3) if i != j)
 MIN_WEEKS = 52
-"""Weeks below which nothing is measured: lags, windows and segments would leave a handful of points."""
+"""Minimum number of weeks: with fewer, lags, windows and segments leave too few points."""
 MAX_SHIFT = 8
 """Weeks by which ROPC and AOV may lead or follow acquisition."""
 
@@ -53,7 +53,7 @@ class Drivers:
     tenure: Ints
     """[N, T] weeks since birth, negative before it."""
     R: Floats
-    """[N, T] log(1 + ROPC); NaN up to the birth week, only part of which is left for repeats."""
+    """[N, T] log(1 + ROPC); NaN up to and including the birth week, which is only partly observed."""
     V: Floats
     """[N, T] log(1 + AOV); NaN without an order."""
     holidays: Floats

@@ -13,9 +13,9 @@ __all__ = ["MEASURES"]
 SHORT, LONG = 4, 13
 """Weeks of lead or lag: a month and a quarter."""
 LATER = 8
-"""Weeks after an acquisition in which orders and spend may answer it."""
+"""Largest lag in weeks of orders and spend behind acquisition."""
 DECAY = 0.8
-"""Weight of a week more of lag."""
+"""Factor of the weight for each further week of lag."""
 
 
 def _cross(d: Drivers, i: int, j: int, most: int) -> Floats:

@@ -29,11 +29,11 @@ class Measure:
 
     name: str
     number: int
-    """Of the family, 1 to 28, as the paper counts."""
+    """Number of the family, 1 to 28, as in the paper."""
     family: str
     group: str
     formula: str
     reference: str
     compute: Callable[[Drivers], float] = field(repr=False)
     rises: bool = True
-    """Whether more shared structure raises it, whatever its sign; the score's sign rests on these."""
+    """Whether more shared structure always raises it; these measures set the sign of the score."""

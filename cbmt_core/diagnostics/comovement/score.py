@@ -13,11 +13,11 @@ from cbmt_core.diagnostics.comovement.battery import MEASURES
 __all__ = ["MIN_FIRMS", "WINSORISED", "ComovementScore", "ScoreModel", "comovement_score", "fit_score"]
 
 MIN_FIRMS = 20
-"""Firms below which the first component of 34 columns says little about the next firm."""
+"""Minimum number of firms: with fewer, the first component of 34 columns does not generalise."""
 WINSORISED = "tightness"
 LIMITS = (0.01, 0.99)
 LEAST_KNOWN = 0.5
-"""Share of columns a firm must have: one that is nearly all medians has no score of its own."""
+"""Share of columns a firm must have, because missing ones are imputed by the median."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,7 @@ class ScoreModel:
     columns: pd.DataFrame
     """By measure: median, low, high (winsorising), mean, sd, loading."""
     scale: float
-    """Spread of the component among the firms it was learned from."""
+    """Standard deviation of the component among the firms it was fitted on."""
     explained: float
 
     def prepared(self, measures: pd.DataFrame) -> pd.DataFrame:
@@ -38,7 +38,8 @@ class ScoreModel:
         return (filled.clip(c["low"], c["high"], axis=1) - c["mean"]) / c["sd"]
 
     def values(self, measures: pd.DataFrame) -> pd.Series:
-        """Scores in standard deviations of the firms learned from; NaN for firms with too few measures."""
+        """Scores in standard deviations of the firms the model was fitted on; NaN for firms with too few
+        measures."""
         component = self.prepared(measures).to_numpy() @ self.columns["loading"].to_numpy() / self.scale
         known = measures[list(MEASURES)].notna().mean(axis=1) >= LEAST_KNOWN
         return pd.Series(component, measures.index, name="comovement").where(known)
@@ -53,9 +54,9 @@ class ComovementScore:
     explained: float
     """Share of the variance of the columns."""
     firms: int
-    """Firms the component rests on."""
+    """Number of firms the component was fitted on."""
     note: str
-    """What is missing; empty when the score is there."""
+    """Why there is no score; empty if there is one."""
     model: ScoreModel | None
 
 

@@ -21,7 +21,7 @@ __all__ = [
 HALF_YEAR = 27
 """Weeks, odd so that the window has a centre."""
 LEAST_WEEKS = 20
-"""Weeks below which a correlation over known weeks is not given."""
+"""Minimum number of known weeks for a correlation."""
 
 
 def half_year_mean(x: Floats) -> Floats:

@@ -38,16 +38,16 @@ COLUMNS = {
         "scale", "volatility", "model", "firms", "firms_needed", "in_cell", "wins", "win_rate", "low", "high",
     ),
 }  # fmt: skip
-"""Columns of the tables below. `firms` is the number a table's numbers rest on; where it is below
-`firms_needed`, the numbers are missing."""
+"""Columns of the tables below. `firms` is the number of firms that were used; where it is below `firms_needed`, the
+numbers are missing."""
 
 
 @dataclass(frozen=True, eq=False)
 class Explanation:
-    """Tidy tables; all but `r2` are about one model's error in one outcome."""
+    """Tables in long format; all but `r2` concern one model's error in one outcome."""
 
     model: str | None
-    """Whose error it is; None while there is no error at all."""
+    """Model whose error is explained; None without any error."""
     outcome: str
     r2: pd.DataFrame
     """Cross-validated R² of each meta-model, by outcome and model."""

@@ -33,7 +33,8 @@ __all__ = [
 
 
 QUARTER = 13
-"""Weeks a cohort or a change of growth must be observed: in shorter ones a statistic tells its length alone."""
+"""Minimum number of observed weeks of a cohort or a change of growth: in shorter ones a statistic mostly reflects
+their length."""
 MONTH = 4
 """Whole weeks of a cohort's first month; its twelfth is weeks 48 to 51."""
 
@@ -78,7 +79,7 @@ def active_decay(panel: FirmPanel) -> float:
     old = (panel.birth >= 0) & (panel.birth + SEASON <= panel.n_weeks)
     if history is None or not old.any():
         return float("nan")
-    # A week no order has, for customers of younger cohorts.
+    # A week index that no order has, for customers of younger cohorts.
     twelfth = np.where(old, panel.birth + SEASON - MONTH, panel.n_weeks)[history.cohort]
     age = history.week - np.repeat(twelfth.astype(np.int16), np.diff(history.start))
     return _customers_with(history, (age >= 0) & (age < MONTH)) / float(panel.size[old].sum())

@@ -31,11 +31,11 @@ class MetaModel:
     name: str
     label: str
     chain: Callable[[int], Pipeline]
-    """From a seed."""
+    """Makes the pipeline from a seed."""
 
 
 def _boosting(seed: int) -> Pipeline:
-    # Slow learning on random parts: the best of seven settings tried on simulated panels of 40 and 150 firms.
+    # Low learning rate with subsampling: the best of seven settings tried on simulated panels of 40 and 150 firms.
     trees = GradientBoostingRegressor(
         n_estimators=200,
         learning_rate=0.03,
@@ -51,7 +51,7 @@ def _boosting(seed: int) -> Pipeline:
 def _elastic_net(seed: int) -> Pipeline:
     inner = KFold(FOLDS, shuffle=True, random_state=seed)
     net = ElasticNetCV(l1_ratio=[0.1, 0.5, 0.9], eps=0.01, alphas=30, cv=inner, max_iter=5000)
-    # Scale spans orders of magnitude: in levels a single giant decides the slope.
+    # Scale spans orders of magnitude: in levels a single very large firm would determine the slope.
     return make_pipeline(_median(), FunctionTransformer(_signed_log), StandardScaler(), net)
 
 

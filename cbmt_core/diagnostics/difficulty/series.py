@@ -24,7 +24,7 @@ __all__ = [
 SHORTEST_SEGMENT = 4
 """Weeks a level must last to count as one: a single odd week is no change of level."""
 STEADY = 1e-9
-"""A series that moves less than this, relative to its size, is a constant but for rounding."""
+"""A series whose relative variation is below this counts as constant."""
 
 
 def herfindahl(x: Floats) -> float:

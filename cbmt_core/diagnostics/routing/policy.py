@@ -60,7 +60,7 @@ def best_threshold(probability: Floats, joint: Floats, single: Floats) -> float:
     gain = np.concatenate([[0.0], np.cumsum((single - joint)[order])])
     # A cut lies between two different probabilities, below all, or above all.
     possible = np.concatenate([[True], p[1:] > p[:-1], [True]])
-    # Sums that differ by rounding alone are equal.
+    # Sums that differ only by rounding count as equal.
     k = int(np.argmin(np.where(possible, np.round(gain, 9), np.inf)))
     if k == 0:
         return 0.0

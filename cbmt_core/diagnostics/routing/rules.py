@@ -27,9 +27,9 @@ class Rule:
 
     name: str
     classifier: Callable[[int], Any]
-    """From a seed."""
+    """Makes the classifier from a seed."""
     every_measure: bool
-    """Whether it sees the single measures beside their common score."""
+    """Whether its inputs include the single measures, not only their common score."""
 
     def chain(self, measures: int, seed: int) -> Pipeline:
         """Medians, scales, the score (first principal component) and the classifier, to be fitted together."""

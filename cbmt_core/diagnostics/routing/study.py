@@ -22,7 +22,7 @@ __all__ = ["ALL", "NEEDED", "POLICIES", "PRIMARY", "RESPLIT", "RESPLITS", "Routi
 ALL, PRIMARY, RESPLIT = "all firms", "primary", "re-split"
 RESPLITS = 100
 NEEDED = 40
-"""Firms below which no rule is learned: 28 to learn from, 12 to judge on."""
+"""Minimum number of firms for learned rules: 28 for training, 12 held out."""
 POLICIES = ("always_single_task", "always_cbmt", *(rule.name for rule in RULES), "oracle")
 
 

@@ -29,7 +29,7 @@ class Batch:
     numeric: Tensor
     """[C, G, B, L] the network's K outcomes first, then flags and cohort covariates."""
     first_week: Tensor
-    """[G, B] where the window begins in the next two; its other weeks follow."""
+    """[G, B] index of the window's first week in `week_covariates` and `week_of_year`; its other weeks follow."""
     week_covariates: Tensor
     """[U, C]"""
     week_of_year: Tensor
@@ -45,14 +45,14 @@ class Batch:
     @classmethod
     def of(cls, windows: Windows, outcomes: tuple[str, ...]) -> Self:
         columns = [OUTCOMES.index(name) for name in outcomes]
-        # A trend or tenure beyond all that training saw is taken as the longest it saw: a network that
-        # extrapolates its own curvature for a year walks away.
+        # Trend and tenure are capped at the largest values seen in training: extrapolated for a year, a network's
+        # curvature diverges.
         covariates = np.minimum(windows.covariates, 1.0)
         numeric = np.concatenate(
             [windows.outcomes[..., columns], windows.flags, covariates[:, 1:, :_COHORT]], axis=-1
         )
         numeric = np.ascontiguousarray(np.moveaxis(numeric, -1, 0))[:, None]
-        # The windows of one target week share its weeks: one of them tells all about these.
+        # Windows of one target week share their weeks, so these are taken from one of them.
         target, sample = np.unique(windows.week, return_index=True)
         weeks = np.unique(target[:, None] + np.arange(1 - LOOKBACK, 1))
         latest = np.searchsorted(target, weeks)

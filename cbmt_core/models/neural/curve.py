@@ -1,4 +1,4 @@
-"""Learning curves: what training and validation errors did, in few enough points to be kept."""
+"""Learning curves: training and validation errors, thinned for storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The decoder: the last encoded week looks back over all of them (Web App. "Shared layer")."""
+"""The decoder: the last encoded week attends to all encoded weeks (Web App. "Shared layer")."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _cross(
 
     y, inverse = normalise(x)
     query = affine(y, p, f"{name}.query").view(G * heads, e, B)
-    # q'(W m) = (W'q)'m: one query a window, so keys and values of its weeks need not be made.
+    # q'(W m) = (W'q)'m: with one query per window, keys and values of its weeks need not be computed.
     keyed = to_windows(torch.bmm(key.transpose(1, 2), query).mul_(scale))
     weight = torch.softmax(torch.bmm(keyed, memory), -1)
     seen = to_heads(torch.bmm(weight, memory.transpose(1, 2)))

@@ -1,4 +1,4 @@
-"""Dropout masks that cost nothing: each network has a long strip of random zeros, a mask is a cut of it."""
+"""Cheap dropout masks: each network has one long random strip, and a mask is a slice of it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["Dropout"]
 STRIP = 8
 """Length of a strip, in masks."""
 STEP = 16
-"""Cuts begin at multiples of it, where memory is aligned."""
+"""Slices begin at multiples of it, for aligned memory."""
 GOLDEN = 0.6180339887498949
-"""Multiples of it, modulo 1, lie as far apart as can be: no cut is near another soon."""
+"""Multiples of the golden ratio modulo 1 are spread as evenly as possible, so successive slices lie far apart."""
 
 
 class Dropout:
-    """Masks of networks side by side. The strip is the network's own, drawn from its generator; where to cut
-    is the same for all, so that a network learns the same alone and among others."""
+    """Masks of networks side by side. The strip is drawn from the network's own generator; offsets are the same for
+    all networks, so that a network trains the same alone and together with others."""
 
     def __init__(self, rates: Sequence[float], generators: Sequence[torch.Generator], largest: int) -> None:
         self.on, self.cuts = any(rates), 0

@@ -56,7 +56,7 @@ def _attention(
     y, inverse = normalise(x)
     z = affine(y, p, f"{name}.qkv").view(G, 3, heads, e, B, length)
     q, k = to_windows(z[:, 0]).mul_(scale), to_windows(z[:, 1])
-    # A row of ones under the values: their product with the weights brings the weights' sum along.
+    # A row of ones is appended to the values, so that their product with the weights contains the weights' sum.
     v = x.new_empty(G * B * heads, e + 1, length)
     v[:, e] = 1.0
     to_features(v)[:, :, :e] = z[:, 2]
@@ -71,8 +71,8 @@ def _attention(
     def pull(grad: Tensor, g: Gradients) -> Tensor:
         branch = grad if kept is None else grad * kept
         da = through_affine(branch, a, p, f"{name}.out", g).view(o.shape)
-        # Through the softmax: w (dw - Σ w dw), where Σ w dw over keys is Σ o do over features. The weights
-        # here are not divided by their sum, so do is; the row of ones brings the subtraction along.
+        # Through the softmax: w (dw - Σ w dw), where Σ w dw over keys is Σ o do over features. The weights are not
+        # normalised, so do is divided instead; the row of ones yields the subtraction.
         parts = torch.empty_like(summed)
         torch.div(da, total, out=parts[:, :, :e])
         torch.sum(o * parts[:, :, :e], 2, out=parts[:, :, e]).neg_()

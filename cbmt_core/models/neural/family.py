@@ -22,17 +22,17 @@ AVERAGED = 0.25
 
 @dataclass(frozen=True)
 class Part:
-    """What one network forecasts and how; it has a search of its own."""
+    """Outcomes and backbone of one network, which has its own search."""
 
     outcomes: tuple[str, ...]
     backbone: str = "transformer"
     aligned: bool = False
-    """Whether revenue aligns the outcomes."""
+    """Whether the loss includes the revenue alignment L_C."""
 
     @property
     def driver(self) -> str | None:
-        """The only outcome of the network, by its long name; None when there are several. A network that sees
-        nothing but its driver is chosen by the error of that driver, others by that of all five outcomes."""
+        """The only outcome of the network, by its long name; None when there are several. Settings of a network of
+        one driver are chosen by the error of that driver, others by the error of all five outcomes."""
         return DRIVER_NAMES[self.outcomes[0]] if len(self.outcomes) == 1 else None
 
     def space(self) -> dict[str, Any]:
@@ -98,4 +98,4 @@ FAMILY_PARTS: dict[str, tuple[Part, ...]] = {
     "single_task": tuple(Part((driver,)) for driver in DRIVER_NAMES),
     "lstm": tuple(Part((driver,), backbone="lstm") for driver in DRIVER_NAMES),
 }
-"""How outcomes are spread over networks. One network stands behind each outcome of each family."""
+"""Networks of each family. Every outcome is forecast by exactly one of them."""

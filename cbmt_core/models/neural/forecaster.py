@@ -36,15 +36,15 @@ from cbmt_core.tuning import Choice, Found, Progress, Report, search
 __all__ = ["FittedNeural", "NeuralForecaster", "Trained", "Validated", "train_part", "validate"]
 
 MIN_WEEKS = LOOKBACK + 6
-"""Fewer weeks hold hardly a full window, and a network would extrapolate its own noise."""
+"""Minimum history: fewer weeks hardly contain a full window."""
 MIN_SEARCH_WEEKS = 2 * LOOKBACK
-"""A shorter panel leaves too little on both sides of the split: the default setting is taken."""
+"""A shorter panel leaves too few weeks on either side of the split, so the default setting is used."""
 CEILING = 2.0
-"""Largest scaled forecast: twice the range seen in calibration, so that no recursion runs away."""
+"""Largest scaled forecast: twice the range seen in calibration, so that recursive forecasts cannot diverge."""
 CHECKS = 6
-"""How often a training is measured on the validation weeks, at even distances."""
+"""Number of evenly spaced evaluations on the validation weeks during a training."""
 PATIENCE = 2
-"""Measurements without a better one after which a training ends."""
+"""Evaluations without an improvement after which a training stops."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +69,12 @@ class Trained:
 
 @dataclass(frozen=True, eq=False)
 class Validated:
-    """A training on the weeks before the validation window, taken where its walk over that window erred least."""
+    """A training on the weeks before the validation window, with its smallest walk-forward error over that
+    window."""
 
     error: float
     steps: int
-    """After which it erred least: where early stopping takes the network."""
+    """Steps at which that error was reached: where early stopping takes the network."""
     curve: Curve
 
 
@@ -85,8 +86,8 @@ def validate(
     seed: int,
     report: Report = lambda error: False,
 ) -> Validated:
-    """Train with early stopping on the panel's validation weeks. The first outcome of `report` that is true ends
-    the trial, as one that others have beaten."""
+    """Train with early stopping on the panel's validation weeks. The trial is pruned as soon as `report` returns
+    True."""
     training = validation_split(panel)
     scaling, history = Scaling.of(training), History.of(training)
     data = TrainingSet.of(training, scaling, part.outcomes)
@@ -178,11 +179,11 @@ class NeuralForecaster:
             return self.train(panel, self.choose(panel, seed), seed)
 
     def choose(self, panel: FirmPanel, seed: int) -> FitRecord:
-        """The settings to train with, and after how many steps to stop: the searches', or the default of a firm too
-        young for one.
+        """The settings to train with, and after how many steps to stop: the searches', or the default if the
+        history is too short for one.
 
-        Each part of the family has a search of its own. With several, the settings stand under the names
-        of their drivers, and the validation error is the mean of theirs.
+        Each part of the family has a search of its own. With several, settings are keyed by driver, and the
+        validation error is their mean.
         """
         self._check(panel)
         parts, profile = FAMILY_PARTS[self.family], PROFILES[self.profile]
@@ -203,8 +204,8 @@ class NeuralForecaster:
         )
 
     def train(self, panel: FirmPanel, chosen: FitRecord, seed: int) -> FittedNeural:
-        """Networks with the chosen settings, trained on the whole panel. The record tells how far each backbone moved
-        from where it started, as a share of its norm there."""
+        """Networks with the chosen settings, trained on the whole panel. The record states how far each backbone
+        moved from its initial values, as a share of their norm."""
         self._check(panel)
         profile = PROFILES[self.profile]
         networks: list[tuple[Network, Tensor]] = []

@@ -1,4 +1,5 @@
-"""Heads: one for each outcome, its own history re-entering (Web App. "Task-specific output layers")."""
+"""Heads: one for each outcome, which also sees the outcome's own history (Web App. "Task-specific output
+layers")."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ __all__ = ["Objective", "Truth"]
 
 @dataclass(frozen=True, eq=False)
 class Truth:
-    """What came after n windows."""
+    """Targets of n windows."""
 
     targets: Tensor
     """[K, n] scaled."""
@@ -97,9 +97,9 @@ class Objective:
     def implied_sales(self, predicted: Tensor, truth: Truth) -> Tensor:
         """Ŷ^aux = Â (1[birth] + R̂) V̂ in original units (Web App. Equation `wa_aux_sales`).
 
-        Â is the forecast of the week's acquisition, whatever the cohort's age: no cohort's sales, but a link
-        between the drivers' sizes. Only the span of s_Y matters to L_C: its low cancels in the difference.
-        Training needs the drivers one by one as well; this is the equation alone, to be checked by hand.
+        Â is the forecast of the week's acquisition, whatever the cohort's age, so this is no cohort's sales but
+        links the sizes of the drivers. L_C uses only the span of s_Y: its low cancels in the difference. Training
+        also needs the drivers separately; this function is the equation alone, for tests.
         """
         acquired, orders, value = self._drivers(predicted, truth)
         return acquired * orders * value

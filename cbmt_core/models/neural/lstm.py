@@ -66,7 +66,7 @@ def _layer(x: Tensor, p: Parameters, name: str, length: int) -> tuple[Tensor, Pu
 
     def pull(grad: Tensor, g: Gradients) -> Tensor:
         tanh = bent[after]
-        # What a gradient of the cell or of the state is multiplied by on its way to the gates.
+        # Factors of the gradients of cell and state with respect to the gates.
         factors = torch.addcmul(apart, apart, apart, value=-1.0)
         factors[:, :, 0].mul_(c)
         factors[:, :, 1].mul_(cells[before])

@@ -25,14 +25,14 @@ __all__ = ["RECENT", "Dimensions", "Network", "positions"]
 _SILENT = ("head.third", "head.only")
 """Matrices that start at zero."""
 RECENT = 13
-"""Weeks of an outcome's own history whose mean its head starts from."""
+"""Initially a head forecasts the mean of this many last weeks of its outcome."""
 SEASON = 0.7
 """Amplitude of the first wave of the year in the embedding of its weeks, before training."""
 
 
 @dataclass(frozen=True)
 class Dimensions:
-    """What the data dictate."""
+    """Sizes that follow from the data."""
 
     numeric: int
     """Outcomes, flags and cohort covariates of a week."""
@@ -111,8 +111,8 @@ class Network:
         }
 
     def by_part(self, backbone: float, heads: float, *, aov_head: float | None = None) -> Tensor:
-        """A flat vector that holds one value for the backbone and one for the heads, another for that of AOV where
-        told."""
+        """A flat vector with one value for the backbone and one for the heads, and optionally another for the AOV
+        head."""
         parts = []
         for name, shape in self.shapes.items():
             value = torch.full(shape, heads if name.startswith("head.") else backbone)
@@ -122,13 +122,13 @@ class Network:
         return torch.cat(parts)
 
     def moved(self, flat: Tensor, start: Tensor) -> float:
-        """How far the backbone lies from where it started, as a share of its norm there."""
+        """How far the backbone moved from its initial values, as a share of their norm."""
         backbone = self.by_part(1.0, 0.0)
         return float(((flat - start) * backbone).norm() / (start * backbone).norm())
 
     def decayed(self) -> Tensor:
-        """1 where weight decay applies: everything but biases and the shortcut, which starts at what it should not
-        forget."""
+        """1 where weight decay applies: everything but biases and the shortcut, whose initial values should be
+        kept."""
         return torch.cat(
             [
                 torch.full((size,), float(not name.endswith("bias") and name != "head.shortcut"))
@@ -144,7 +144,7 @@ class Network:
     def forward(
         self, p: Parameters, batch: Batch, mask: Mask = _nothing_dropped
     ) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-        """[G, K, B] scaled forecasts, and what takes their gradient to that of the parameters, [G, P]."""
+        """[G, K, B] scaled forecasts, and their pullback to the gradient of the parameters, [G, P]."""
         c = self.config
         x, note_tokens = tokens(p, batch, self.positions.to(batch.numeric.dtype))
         dropped = mask(x.shape)
@@ -225,8 +225,8 @@ def _shapes(config: NetworkConfig, dimensions: Dimensions) -> dict[str, tuple[in
 
 
 def _harmonics(levels: int, width: int) -> Tensor:
-    """Waves of one, two, three ... a year: neighbouring weeks begin alike, and a season seen twice is learned
-    in fewer steps than from 52 unrelated vectors."""
+    """Waves of one, two, three ... cycles a year: neighbouring weeks start with similar vectors, which trains
+    faster than 52 unrelated ones."""
     turn = 2 * math.pi * torch.arange(levels) / levels
     waves = [
         torch.cos(k * turn) if first else torch.sin(k * turn) for k in range(1, width) for first in (1, 0)

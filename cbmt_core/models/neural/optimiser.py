@@ -26,7 +26,7 @@ class AdamW:
         """`rate` multiplies the parameters' own; the gradient is clipped in place, network by network."""
         for own, norm in zip(gradient, gradient.norm(dim=1).tolist(), strict=True):
             if not math.isfinite(norm):
-                own.zero_()  # one step without news, rather than all parameters lost
+                own.zero_()  # skip one step rather than lose all parameters
             elif norm > clip:
                 own.mul_(clip / norm)
         self.t += 1

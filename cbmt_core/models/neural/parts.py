@@ -1,4 +1,4 @@
-"""What the layers are made of. Every part computes its value and hands back its pullback.
+"""Building blocks of the layers. Each returns its value and its pullback.
 
 G networks of one shape are computed side by side: the first axis of every tensor. Features come second and
 the positions they are computed at last ([G, d, N]), so that norms run along long contiguous rows.
@@ -29,7 +29,7 @@ Parameters = Mapping[str, Tensor]
 """Of G networks, [G, …]; a bias is a column, [G, d, 1]."""
 Gradients = dict[str, Tensor]
 Pullback = Callable[[Tensor, Gradients], Tensor]
-"""Takes the gradient of a part's value, notes those of its parameters, returns that of its input."""
+"""Takes the gradient of a part's value, stores the gradients of its parameters, returns that of its input."""
 Mask = Callable[[torch.Size], Tensor | None]
 """Draws a dropout mask; None where nothing is dropped."""
 
@@ -67,7 +67,7 @@ def through_relu(grad: Tensor, value: Tensor) -> Tensor:
 
 
 def add_branch(x: Tensor, branch: Tensor, mask: Tensor | None) -> Tensor:
-    """x + dropout(branch); the branch is used up."""
+    """x + dropout(branch); overwrites the branch."""
     return branch.add_(x) if mask is None else torch.addcmul(x, branch, mask)
 
 

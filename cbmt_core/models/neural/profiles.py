@@ -1,4 +1,4 @@
-"""How much work a fit may be: from seconds in a test to a search as long as the paper's."""
+"""Budgets of a fit: from seconds in a test to a search as long as the paper's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Profile:
     stages: Stages
     """Trials of each search; every family searches, and each driver of a family of single drivers."""
     steps: int
-    """Optimiser steps after which a training that early stopping did not end is over."""
+    """Maximum number of optimiser steps of a training."""
     batch: int
     direct_steps: int
     """Optimiser steps of each of the eight candidates of `direct`."""

@@ -13,7 +13,7 @@ from cbmt_core.models.neural.parts import Gradients, Parameters
 __all__ = ["tokens"]
 
 Note = Callable[[Tensor, Gradients], None]
-"""Takes the gradient of a part's value and notes those of its parameters: its input is data."""
+"""Takes the gradient of a part's value and stores those of its parameters; its input is data."""
 
 
 def tokens(p: Parameters, batch: Batch, positions: Tensor) -> tuple[Tensor, Note]:

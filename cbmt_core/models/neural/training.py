@@ -25,7 +25,7 @@ from cbmt_core.panel import FirmPanel
 __all__ = ["Run", "TrainingSet", "minimise", "one_thread", "start_of", "train"]
 
 SIDE_BY_SIDE = 4
-"""Most networks in one computation: beyond that they no longer fit the processor's cache."""
+"""Maximum number of networks in one computation: more do not fit into the processor's cache."""
 
 
 @contextmanager
@@ -87,8 +87,7 @@ class Run:
         return sizes, len(self.sizes.outcomes), self.config.batch, self.config.steps
 
     def draws(self, steps: int) -> tuple[Tensor, Tensor]:
-        """[steps, batch] windows of the mini-batches, every one as likely as any other, and the cohort ids they
-        show."""
+        """[steps, batch] windows of the mini-batches, drawn uniformly, and the cohort ids they use."""
         rng, config, n = np.random.default_rng(self.seed), self.config, len(self.data)
         drawn, luck = rng.random((steps, 2, config.batch)).transpose(1, 0, 2)
         rows = np.minimum((drawn * n).astype(np.int64), n - 1)
@@ -102,8 +101,7 @@ def train(
 ) -> Iterator[list[tuple[Network, Tensor]]]:
     """The networks and their parameters after each number of steps in `stops`; `losses` get each step's.
 
-    The runs are computed side by side, so they must agree in their `shape`. What one run learns does not
-    depend on the others.
+    The runs are computed side by side, so they must agree in their `shape`. Runs do not influence one another.
     """
     parts = np.array_split(np.arange(len(runs)), math.ceil(len(runs) / SIDE_BY_SIDE))
     groups = [
@@ -182,7 +180,8 @@ def minimise(
 
 
 def _share_of_mean(step: int, config: TrainingConfig) -> float:
-    """Weight of the newest parameters in the average. It starts short, so that the random start is soon forgotten."""
+    """Weight of the newest parameters in the average. The average is short at first, so that the random initial
+    values drop out soon."""
     length = config.averaged * config.steps
     return 1.0 / max(1.0, min(length, (step + 10) / 9))
 

@@ -1,4 +1,5 @@
-"""`cbmt_plus`: cohorts age as in `cohort_glm`; the weekly drivers are Gaussian processes under priors of all firms."""
+"""`cbmt_plus`: cohorts age as in `cohort_glm`; the weekly drivers are Gaussian processes with priors learned from
+all firms."""
 
 from cbmt_core.models.plus.model import CbmtPlus, FittedPlus
 from cbmt_core.models.plus.prior import MOST_FIRMS

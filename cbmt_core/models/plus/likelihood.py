@@ -35,20 +35,20 @@ COMPONENTS = ("trend", "calendar", "walk", "brief")
 SCALED = np.array([False, False, True, True])
 """Components whose standard deviation is multiplied by the firm's scale."""
 LEVEL_VARIANCE = 4.0
-"""Prior variance of a series' level around its mean: wide, so that the weeks decide."""
+"""Prior variance of a series' level around its mean: wide, so that the level follows the data."""
 SCALE_SD, COMOVEMENT_SD = 0.35, 1.5
 """Standard deviation over firms of the log of their scale, and of the logit of their co-movement."""
 PRIOR_SD = {"sd": 1.0, "shared": 1.0, "memory": 0.5, "weight": 1.0, "mean": 0.5}
 """Prior standard deviation of each hyperparameter around its default, on its unbounded scale."""
 RATE = 0.1
-"""Of Adam."""
+"""Learning rate of Adam."""
 BATCH = 8
-"""Firms whose matrices are factored together: they fit into the processor's cache."""
+"""Number of firms whose matrices are factored together; they fit into the processor's cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hyperparameters:
-    """The numbers of a prior (see `PathPriors`) on scales where any value is allowed."""
+    """The numbers of a prior (see `PathPrior`) on unbounded scales."""
 
     sd: Tensor
     """[5, D] logs."""
@@ -201,7 +201,7 @@ class FirmBatch:
 
 
 def batches(series: Sequence[WeeklySeries], step_variance: Floats) -> list[FirmBatch]:
-    """The firms in batches, each firm's scale started from how far it steps from week to week.
+    """The firms in batches; each firm's scale starts from the variance of its weekly steps.
 
     Args:
         series: of firms with the same weeks.
@@ -232,9 +232,8 @@ def fit_own(batch: FirmBatch, common: Hyperparameters, evaluations: int) -> None
     """Set the firms' scale and co-movement, in place, to the maximum of their posterior (L-BFGS).
 
     Args:
-        batch: whose `scale` and `comovement` are sought.
-        common: hyperparameters, which stay as they are.
-        evaluations: of the posterior and its gradient, at most.
+        batch: firms whose `scale` and `comovement` are set. common: hyperparameters, unchanged. evaluations:
+        maximum number of evaluations of the posterior and its gradient.
     """
     own = [x for x in (batch.scale, batch.comovement) if x.requires_grad]
     kernels = batch.weeks.kernels(common)
@@ -271,12 +270,12 @@ def learn_common(
         firms: all with the same weeks.
         common: hyperparameters, moved in place.
         default: centre of the prior of `common`.
-        steps: of the optimiser, at a rate that falls to nearly nothing.
+        steps: number of optimiser steps; the rate falls to nearly zero.
         progress: called with the steps done and the steps to do.
     """
     own = [x for batch in firms for x in (batch.scale, batch.comovement)]
     centre = default.learned()
-    # A mean over firms cannot be told from the one firm's own effects.
+    # With one firm, mean effects and the firm's own effects are not identified.
     single = sum(len(batch.scale) for batch in firms) == 1
     learned = {
         name: x.requires_grad_() for name, x in common.learned().items() if not (single and name == "mean")

@@ -23,18 +23,19 @@ __all__ = ["CbmtPlus", "FittedPlus"]
 
 NAME = "cbmt_plus"
 TEACHING_WEEKS = 39
-"""Weeks from which on a firm's own weeks improve on the default priors, where no other firms teach."""
+"""Minimum history for learning priors from the firm alone, without other firms."""
 FULL_HISTORY = 85
-"""Weeks below which a forecast leans on its prior, in particular for the season."""
+"""With fewer weeks a forecast relies on its prior, in particular for the season."""
 TOPLINE = 0.3
-"""Share of the way, in logs, that orders go from the drivers' own forecast to the forecast of sales by themselves.
+"""Weight, in logs, of the direct forecast of sales against the sales composed from the drivers.
 Chosen on simulated firms other than those of any reported comparison."""
 FIRST_WEEKS, SOLD_BEFORE = 4, 0.5
-"""A firm that sells this share of its mean week in its first weeks sold before the data begin."""
+"""Number of first weeks, and their sales relative to the mean week, from which a firm is taken to have sold before
+its data begin."""
 UNKNOWN_WEEKS = 8
-"""First weeks whose new customers count as old ones of such a firm, where there is no washout."""
+"""First weeks whose new customers count as old ones for such a firm if there is no washout."""
 REACH = 1.0
-"""The log ratio of the two forecasts of sales is held within this."""
+"""Limit of the log ratio of the two forecasts of sales."""
 LEAST_SALES = 1e-3
 
 
@@ -48,9 +49,9 @@ class FittedPlus:
     half_order: float
     """Value of half an average order."""
     topline: float
-    """Share of the way, in logs, that orders go to the forecast of sales by themselves."""
+    """Weight, in logs, of the direct forecast of sales."""
     old: int
-    """Cohorts of the panel that the fit holds as one, its first."""
+    """Number of the panel's cohorts that are merged into the first cohort of the fit."""
     record: FitRecord
 
     def forecast(self, horizon: int) -> PrimitiveForecast:
@@ -81,7 +82,7 @@ class FittedPlus:
         sales = repeats.sum(axis=0) + own.A * value[N + np.arange(H), np.arange(H)]
         path = np.exp(self.sales.forecast(H)[0]) - self.half_order
         ratio = np.log(np.maximum(path, LEAST_SALES) / np.maximum(sales, LEAST_SALES))
-        # Repeat orders of cohorts not yet born grow with their size and with their rate: they would move twice.
+        # Both size and rate change the repeat orders of cohorts not yet born, so the step would count twice.
         unborn = np.divide(repeats[N:].sum(axis=0), sales, out=np.zeros(H), where=sales > 0)
         return np.asarray(self.topline * np.clip(ratio, -REACH, REACH) / (1.0 + unborn))
 
@@ -166,8 +167,8 @@ class CbmtPlus:
 
 
 def sold_before(panel: FirmPanel) -> bool:
-    """Whether a firm has old customers that cannot be told from new ones: it sold before its data begin, they have no
-    washout, and less than a year of weeks."""
+    """Whether a firm has old customers that cannot be distinguished from new ones: it sold before its data begin,
+    they have no washout, and less than a year of weeks."""
     begins = panel.design.washout_weeks == 0 and panel.first_week == panel.design.panel.first
     total = float(panel.S.mean())
     return (
@@ -209,7 +210,7 @@ def with_unknown_ages(panel: FirmPanel) -> FirmPanel:
 
 
 def _own_priors(series: Mapping[str, WeeklySeries], country: str) -> PathPriors:
-    """The priors of a firm without others to learn from."""
+    """The priors if there are no other firms to learn from."""
     if series["drivers"].n_weeks < TEACHING_WEEKS:
         return PathPriors.default(country)
     return PathPriors.of_one(series, country)

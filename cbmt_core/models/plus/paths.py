@@ -25,10 +25,10 @@ __all__ = ["FittedPaths", "fit_paths"]
 
 
 FITTING_EVALUATIONS = 40
-"""Of the posterior of a firm's scale and co-movement, at most."""
+"""Maximum number of evaluations of the posterior of a firm's scale and co-movement."""
 ARRAYS = ("level", "scale", "alpha", "noise", "bounds")
 REACH = 1.0
-"""Log points that a forecast may leave the range the series was seen in."""
+"""Log points by which a forecast may leave the observed range of its series."""
 JITTER = 1e-9
 """Added to variances before a covariance is factored."""
 
@@ -37,8 +37,8 @@ JITTER = 1e-9
 class FittedPaths:
     """The Gaussian posterior of one firm's D series, given T weeks.
 
-    With `prior`, `scale`, `comovement` and `noise` the covariance K of the weeks seen can be made again, and with it
-    the posterior covariance of any weeks.
+    With `prior`, `scale`, `comovement` and `noise` the covariance K of the observed weeks can be recomputed, and
+    from it the posterior covariance of any weeks.
     """
 
     prior: PathPrior
@@ -118,7 +118,7 @@ class FittedPaths:
 
 
 def fit_paths(series: WeeklySeries, prior: PathPrior) -> FittedPaths:
-    """The paths of one firm under a prior that it does not change."""
+    """The paths of one firm under a given prior."""
     with one_thread():
         common = prior.hyperparameters()
         (batch,) = batches([series], prior.step_variance())

@@ -42,9 +42,10 @@ DEFAULT_SHARED = (0.2, 0.9, 0.9, 0.5)
 DEFAULT_MEMORY = 1.6
 ARRAYS = ("sd", "shared", "memory", "weight", "mean")
 MOST_FIRMS = 60
-"""Firms that a prior is learned from at most: more cost time and change little."""
+"""Maximum number of firms that a prior is learned from: more cost time and change little."""
 MOST_NOISE = 0.25
-"""Mean sampling variance of the series, that of about five orders a week, above which a firm does not teach."""
+"""Mean sampling variance of the series, that of about five orders a week, above which a firm is not used for
+learning."""
 LEARNING_STEPS = 60
 
 
@@ -94,7 +95,7 @@ class PathPrior:
     ) -> Self:
         """The prior of highest posterior given the firms' series of a group; the default without any.
 
-        Of many firms a fixed choice of `MOST_FIRMS` is used; firms with few orders a week only where there are no
+        At most `MOST_FIRMS` firms are used, a fixed choice; firms with few orders a week only if there are no
         others. All of them must have the same weeks.
         """
         default = cls.default(group, country)

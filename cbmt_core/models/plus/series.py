@@ -29,7 +29,8 @@ __all__ = [
 
 
 GROUPS: Mapping[str, tuple[str, ...]] = {"drivers": ("acquisition", "repeat", "aov"), "sales": ("sales",)}
-"""Series that are forecast together. Repeat orders and order values are relative to what the cohorts let expect."""
+"""Series that are forecast together. Repeat orders and order values are relative to what is expected from the
+cohorts."""
 SERIES_COLUMNS = ("firm", "series", "week", "value", "noise")
 MIN_WEEKS = 26
 """Weeks since its first order that a firm must have to be forecast."""
@@ -112,8 +113,8 @@ def _counting_variance(mean: float) -> float:
 def weekly_series(panel: FirmPanel, *, seed: int) -> pd.DataFrame:
     """`SERIES_COLUMNS` of one firm, a row for each series and week: what priors are learned from.
 
-    Empty for a firm younger than the panel or than `MIN_WEEKS`: firms that teach must have the same weeks. Empty also
-    where `cohort_glm` cannot be fitted.
+    Empty for a firm younger than the panel or than `MIN_WEEKS`, because all firms must have the same weeks. Empty
+    also where `cohort_glm` cannot be fitted.
     """
     empty = pd.DataFrame({name: [] for name in SERIES_COLUMNS})
     if panel.since_first_order() is not panel or panel.n_weeks < MIN_WEEKS:

@@ -40,7 +40,7 @@ class Scaling:
             values = getattr(panel, name)
             known = values[np.isfinite(values)]
             low[name] = float(known.min()) if known.size else 0.0
-            # a series that never moved keeps its unit, so that nothing is divided by zero
+            # a constant series keeps its unit, to avoid a division by zero
             span[name] = (float(np.ptp(known)) if known.size else 0.0) or 1.0
         oldest = panel.n_weeks + panel.design.washout_weeks
         return cls(low, span, weeks=panel.n_weeks, oldest=oldest)

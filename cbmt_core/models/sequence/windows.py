@@ -158,8 +158,8 @@ class Sequences:
         by_cohort[:N, observed, 1] = np.nan_to_num(np.where(past, scaling.scale("V", history.V), 0.0))
         by_cohort[:N, observed, 2] = history.no_orders
 
-        # Nobody knows when the left-censored cohort was acquired: its own month, its own id, and a
-        # tenure counted from the start of the washout keep it apart from the young cohorts.
+        # When the left-censored cohort was acquired is not known: its own month, its own id, and a tenure counted
+        # from the start of the washout distinguish it from young cohorts.
         since = np.where(birth == LEFT_CENSORED, -1 - history.washout, birth)[:, None]
         tenure = np.where(born, (weeks - since) / scaling.oldest, 0.0)
         is_birth = (weeks == birth[:, None]) & (birth != LEFT_CENSORED)[:, None]

@@ -44,7 +44,7 @@ class Boosting:
     )
     stages: tuple[int, ...] = (25, 50)
     eta: float = 0.15
-    """Fast enough for a few dozen rounds to reach the level of a cohort unlike all others."""
+    """High enough for a few dozen rounds to reach the level of an unusual cohort."""
 
     def suggest(self, trial: optuna.Trial) -> Choice:
         return {

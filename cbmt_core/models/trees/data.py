@@ -86,7 +86,7 @@ class Learner(Protocol):
 
     @property
     def default(self) -> Choice:
-        """A setting that is sensible for any firm."""
+        """A setting that works for any firm."""
         ...
 
     @property

@@ -29,7 +29,7 @@ LEARNERS: dict[str, Learner] = {"rf": RandomForest(), "xgb": Boosting()}
 
 MIN_WEEKS = 8
 MIN_SEARCH_WEEKS = 2 * LOOKBACK
-"""A shorter panel leaves too little on both sides of the split: the default choice is taken."""
+"""A shorter panel leaves too few weeks on either side of the split, so the default setting is used."""
 WORTH_LEAVING_DEFAULT = 0.93
 """A setting replaces the default when its error is at most this share of the default's: twenty weeks are
 few, and the least of several errors is partly luck."""

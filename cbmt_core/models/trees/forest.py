@@ -21,8 +21,8 @@ __all__ = ["Forest", "RandomForest"]
 _ARRAYS = ("root", "feature", "threshold", "child", "value", "depth")
 _V = OUTCOMES.index("V")
 EMPHASIS = np.array([1.0, 4.0, 2.0, 1.0], np.float32)
-"""Say of A, R, V and S in a split, in units of their own spread. Acquisition and sales are shared by all
-cohorts of a week and easy to tell apart; with an equal say they decide nearly every split, and R suffers."""
+"""Weights of A, R, V and S in a split, in units of their own spread. Acquisition and sales are the same for all
+cohorts of a week and easy to split on; with equal weights they determine nearly every split, and R suffers."""
 
 
 @dataclass(frozen=True, eq=False)
