@@ -72,7 +72,7 @@ def assets_of(plan: Plan, schedule: ScheduleConfig | None = None) -> list[dg.Ass
     """The assets of every step.
 
     Args:
-        schedule: how often they are made, which says from when on they are stale.
+        schedule: how often they are made, from which their freshness policies follow.
     """
     stated = schedule or ScheduleConfig()
     return [_by_firm(plan, s, stated) if s.by_firm else _across_firms(plan, s, stated) for s in plan]
@@ -116,7 +116,7 @@ def _by_firm(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefin
         partitions_def=firm_partitions,
         backfill_policy=dg.BackfillPolicy.multi_run(max_partitions_per_run=step.batch),
         # The tables of a step are one transaction: whichever of them is selected, all are made. Checks are recorded
-        # for each firm as it is made, so that the run as a whole owes none.
+        # for each firm as it is made, so the run as a whole does not require any.
         can_subset=len(step.asset_needs) > 1 or bool(step.promises),
     )
     def made(
@@ -152,8 +152,8 @@ def _by_firm(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.AssetsDefin
         with closing(found):
             for_each_firm(context, make)
         if _others_follow(context):
-            # A step of the same run that needs this one is skipped unless there is an output. An output tells
-            # nothing of single firms: what was recorded of them is recorded again, so that it is the newest.
+            # A step of the same run that needs this one is skipped unless there is an output. An output carries no
+            # information on single firms, so their materialisations are recorded again to be the newest.
             for key in context.selected_asset_keys:
                 yield dg.MaterializeResult(asset_key=key, metadata={"note": "see each firm"})
             for one in recorded:
@@ -216,7 +216,7 @@ def _outcomes_of(
 
 
 def _others_follow(context: dg.AssetExecutionContext) -> bool:
-    """Whether the run has other steps than this one."""
+    """Whether the run has steps besides this one."""
     return set(context.job_def.asset_layer.executable_asset_keys) > set(context.selected_asset_keys)
 
 
@@ -239,7 +239,7 @@ def _across_firms(plan: Plan, step: Step, schedule: ScheduleConfig) -> dg.Assets
             context.log.info(f"{gone} runs removed from the history ([history] keep_days in cbmt.toml)")
         metadata = _shown(step, outcomes[-1], step.name) if outcomes else {"note": _why_nothing(opened, step)}
         if rejected := [outcome.rejected for outcome in outcomes if outcome.rejected]:
-            # What could be stored is there all the same.
+            # What could be stored has been stored.
             context.log_event(dg.AssetMaterialization(step.name, metadata=metadata))
             raise dg.Failure("\n".join(rejected), allow_retries=False)
         version = data_version(State(opened, plan), step, None)
@@ -289,7 +289,7 @@ def _tasks(
     for task in tasks:
         items = task.items if settings["only_missing"] else tuple(wanted)
         if named is not None:
-            # A model that is named is made, unless only what is missing was asked for.
+            # A named model is made in any case, unless only what is missing was asked for.
             items = tuple(n for n in named if n in task.items) if settings["only_missing"] else tuple(named)
         if items:
             chosen.append(Task(step, task.origin, task.unit, items))
@@ -320,7 +320,7 @@ def _options(step: Step, config: dg.Config) -> Options:
 
 
 def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, unit: Unit, tags: Tags) -> None:
-    """Record one firm's materialisations and checks. Of a rejected firm only what was stored is new."""
+    """Record one firm's materialisations and checks; of a rejected firm only the tables that were stored."""
     for asset in step.asset_needs:
         if outcome.rejected and asset not in outcome.rows:
             continue
@@ -342,7 +342,7 @@ def _record(context: dg.AssetExecutionContext, step: Step, outcome: Outcome, uni
 def _record_nothing(
     context: dg.AssetExecutionContext, state: State, step: Step, unit: Unit, tags: Tags
 ) -> None:
-    """Record a materialisation for a firm without tasks: a backfill waits for one of every firm it asked for."""
+    """Record a materialisation for a firm without tasks, because a backfill waits for one from every firm."""
     if BACKFILL not in context.run.tags:
         return
     for asset in step.asset_needs:
@@ -367,7 +367,7 @@ def _value(value: object) -> Any:
         return picture(value.png, value.alt)
     if isinstance(value, Records):
         if not value.rows:
-            return "none"  # Dagster knows no table without rows.
+            return "none"  # Dagster cannot show a table without rows.
         return dg.MetadataValue.table(records=[dg.TableRecord(row) for row in value.rows])
     if isinstance(value, Link):
         return dg.MetadataValue.url(value.url)
@@ -380,7 +380,7 @@ def _sync_partitions(context: dg.AssetExecutionContext, project: Project) -> Non
     keys = [unit.key for unit in project.intake.units()]
     context.instance.add_dynamic_partitions(FIRM_PARTITIONS, keys)
     if shared_home(project):
-        return  # Firms of another project are partitions there too.
+        return  # On a shared instance, firms of other projects are partitions too.
     known = set(context.instance.get_dynamic_partitions(FIRM_PARTITIONS))
     for key in sorted(known - set(keys)):
         context.instance.delete_dynamic_partition(FIRM_PARTITIONS, key)

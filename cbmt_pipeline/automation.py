@@ -23,10 +23,10 @@ __all__ = [
 ]
 
 FOLLOWS = "cbmt/follows"
-"""Tag of a backfill: the one whose rest it makes."""
+"""Tag of a backfill: id of the backfill whose left-over partitions it makes."""
 REST = " (the rest)"
 MOST_BACKFILLS = 50
-"""Finished backfills that are looked at."""
+"""Number of finished backfills that are examined."""
 
 read_new_files = dg.define_asset_job(
     "read_new_files", selection=["intake"], description="Read source files that are new or changed."
@@ -46,7 +46,7 @@ def new_files_sensor(
     waiting = opened.intake.waiting(opened.config, opened.root)
     if not waiting:
         return dg.SkipReason("every source file has been read")
-    # The key names the state of the files: a file that cannot be read is tried once, not for ever.
+    # The run key depends on the files' state, so a file that cannot be read is tried only once.
     return dg.RunRequest(run_key=waiting)
 
 

@@ -1,4 +1,4 @@
-"""Backfills of stale assets: their assets and firms, and the rest to make when firms failed in one."""
+"""Backfills of stale assets: their targets, and what is left over after firms failed in one."""
 
 from __future__ import annotations
 
@@ -114,13 +114,13 @@ def broken_steps(instance: dg.DagsterInstance, backfill_id: str) -> set[str]:
 
 
 def left_over(data: AssetBackfillData, plan: Plan, broken: Collection[str]) -> Target:
-    """The rest of a finished backfill: what it left out because something failed, except what needs the failed parts.
+    """What a finished backfill left out because something failed, except what needs the failed parts.
 
-    Dagster gives up whatever depends on a failed partition, so that one bad firm keeps every asset across firms, and
-    what is made from these for the other firms, from being made.
+    Dagster skips everything that depends on a failed partition, so one bad firm blocks all assets across firms and
+    what the other firms make from these.
 
     Args:
-        broken: steps that failed. A step across firms that did not fail itself is made from what there is.
+        broken: steps that failed. A step across firms that did not fail itself is made from the available firms.
     """
     step_of = {asset: step for step in plan for asset in step.asset_needs}
 

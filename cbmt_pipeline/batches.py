@@ -1,4 +1,4 @@
-"""Batches of firms: split firms into runs, and run a batch so that only bad partitions fail."""
+"""Batches of firms: split firms into runs, and run a batch; fail only the bad partitions."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ from cbmt_pipeline.progress import tell
 __all__ = ["BATCH", "EXPECTED", "contiguous_batches", "for_each_firm"]
 
 EXPECTED = (CbmtError, duckdb.Error, OSError)
-"""Errors that concern one firm: the others go on."""
+"""Errors that concern one firm only; the other firms of the batch continue."""
 BATCH = 50
 """Firms in one run: starting a run costs more than making a small firm's tables."""
 

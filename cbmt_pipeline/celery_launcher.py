@@ -8,7 +8,7 @@ from dagster_celery.tags import DAGSTER_CELERY_TASK_ID_TAG
 __all__ = ["WatchfulCeleryRunLauncher"]
 
 PATIENCE = 5.0
-"""Seconds that workers have to answer which tasks they are doing."""
+"""Timeout in seconds for workers to report their active tasks."""
 
 
 class WatchfulCeleryRunLauncher(CeleryRunLauncher):
@@ -22,12 +22,12 @@ class WatchfulCeleryRunLauncher(CeleryRunLauncher):
     def check_run_worker_health(self, run: DagsterRun) -> CheckRunHealthResult:
         task = run.tags.get(DAGSTER_CELERY_TASK_ID_TAG)
         if task is None:
-            # `cbmt run` does its runs itself; they are none of ours.
+            # Runs of `cbmt run` are not executed by workers.
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         health = super().check_run_worker_health(run)
         if health.status != WorkerStatus.RUNNING or self._is_being_done(task):
             return health
-        # It may have ended between the two questions.
+        # It may have ended between the two queries.
         again = super().check_run_worker_health(run)
         if again.status != WorkerStatus.RUNNING:
             return again

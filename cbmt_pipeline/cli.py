@@ -214,7 +214,7 @@ def ui(project: Project, port: int, host: str) -> None:
     with socket.socket() as probe:
         if probe.connect_ex((LOOPBACK, port)) == 0:
             raise CbmtError(f"port {port} is taken, maybe by another `cbmt ui`; choose one with --port")
-    # Held by this process, and by the one that takes its place below.
+    # The lock is held by this process and, after exec below, by the UI.
     os.set_inheritable(hold(project, "ui"), True)
     fail_orphaned_runs(project, ui_is_gone=True)
     use_project(project)
@@ -246,8 +246,8 @@ for command in (ingest, sources, scenario, target, value, status, doctor, export
 
 
 def process() -> None:
-    """`cbmt` as a process. It leaves as soon as its work is done: while the interpreter is taken down DuckDB's
-    module complains at length of what Torch holds on to."""
+    """`cbmt` as a process. It exits without the interpreter's clean-up, during which DuckDB prints long errors
+    about threads that Torch holds."""
     code: int | str | None = 0
     try:
         main()

@@ -32,7 +32,7 @@ from cbmt_pipeline.sources import SourceExists, add_source, country_of, remove_s
 __all__ = ["ingest", "sources"]
 
 NO_ZONE = "UTC"
-"""What a preview reads with when nothing is stated."""
+"""Time zone of previews if none is stated."""
 REQUIRED = ("customer", "order_time", "amount")
 OPTIONS = {
     "firm": "--firm", "table": "--table", "order_grain": "--order-grain", "delimiter": "--delimiter",
@@ -146,7 +146,7 @@ def _as_written(project: Project, path: str) -> str:
 def _detected(
     project: Project, path: str, name: str, stated: Mapping[str, Any], given: dict[str, str]
 ) -> Detected:
-    """What the source's first file looks like."""
+    """The format and columns detected in the source's first file."""
     values = {"name": name, "path": path, "currency": NO_CURRENCY, "timezone": NO_ZONE, **stated}
     if unknown := sorted(set(given) - set(ColumnMap.model_fields)):
         raise ConfigError(
@@ -201,7 +201,7 @@ def _add(
     except CbmtError:
         mine = [entry for entry in project.intake.ledger() if entry.source == source["name"]]
         if not mine or {entry.stem for entry in mine} <= known:
-            # It cannot be read as it was stated: the next try shall find the project as it was.
+            # The source cannot be read as stated: restore the project file for the next attempt.
             if before is None:
                 file.unlink()
             else:

@@ -36,7 +36,7 @@ NETWORK_STEPS = ("tuned_models", "neural_forecasts")
 PASSES: tuple[tuple[Purpose, ...], ...] = (("live",), PURPOSES)
 """The year ahead is published before the study begins, which may take hours."""
 MOST_LISTED = 20
-"""Files and warnings named one by one."""
+"""Maximum number of files and warnings listed singly."""
 
 
 def read_new_files(project: Project) -> None:
@@ -120,7 +120,7 @@ def run(
     if profile:
         project = project.with_profile(profile)
     project.check_schema()
-    project.networks()  # A misspelt name in cbmt.toml is refused now, not after the benchmarks.
+    project.networks()  # Refuse a misspelt name in cbmt.toml now, not after the benchmarks.
     project.live_models()
     click.get_current_context().with_resource(holding(project, "run"))
     started = time.monotonic()
@@ -177,7 +177,7 @@ def _say_outcome(job: Job, timings: bool) -> None:
     if not job.project.warehouse.exists():
         raise CbmtError("nothing could be published")
     if not job.runs:
-        # A run that has something to do does this before it begins.
+        # A run with something to do has done this already.
         fail_orphaned_runs(job.project)
         console.print("everything is up to date" + (" for " + ", ".join(job.models) if job.models else ""))
 
@@ -274,7 +274,7 @@ class Job:
         tasks = state.todo(step, units=self.units, purposes=purposes, everything=anew)
         if step.items is not None and self.models:
             tasks = [task for task in tasks if set(task.items) & set(self.models)]
-        # What the first pass made anew, or could not make, the second does not try again from the same inputs.
+        # The second pass does not repeat what the first one made, or could not make, from the same inputs.
         known = {
             (step.name, task.origin, task.unit, digest_of(state.inputs(step, task.origin, task.unit))): task
             for task in tasks

@@ -26,7 +26,7 @@ __all__ = ["doctor", "status"]
 MOST_FIRMS = 50
 """Firms that are listed even if they are up to date."""
 ENOUGH_ROOM = 1_000_000_000
-"""Bytes that a run should find free."""
+"""Free bytes below which a warning is given."""
 OK, WARN, FAIL = "ok", "warning", "problem"
 Finding = tuple[str, str]
 

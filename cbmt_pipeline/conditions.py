@@ -21,10 +21,10 @@ _BEHIND = _NEWS.since_last_handled().with_label(
 )
 _QUIET = ~Condition.any_deps_in_progress() & ~Condition.in_progress()
 
-# Across firms: once after all of them. It does not wait for a firm that is missing: that may be a broken one.
+# Across firms: once after all of them, without waiting for missing firms, which may be broken.
 ACROSS = (_BEHIND & _QUIET).with_label("after the firms")
 
-# New weeks do not touch a study or a backtest, which stand at earlier weeks: no run is started to find that out.
+# New weeks do not affect a study or backtest at an earlier week, so they start no run of it.
 _NEW_CODE: AnyCondition = Condition.newly_missing() | Condition.code_version_changed()
 ONCE = (_NEW_CODE.since_last_handled() & _QUIET & ~Condition.any_deps_missing()).with_label(
     "for new firms and new code"
@@ -46,14 +46,14 @@ def condition_of(plan: Plan, step: Step) -> AnyCondition | None:
 
 
 def _kinds_of_needs(plan: Plan, step: Step) -> tuple[list[str], list[str]]:
-    """What a step reads of the same firm, and what across firms: both must be new, or a firm is made twice a week."""
+    """A step's needs of the same firm and across firms: both must be new, otherwise a firm is made twice a week."""
     (needs,) = plan.edges(step).values()
     across = [asset for other in plan.needed(step) if not other.by_firm for asset in other.asset_needs]
     return [asset for asset in needs if asset not in across], [asset for asset in needs if asset in across]
 
 
 def _updated(assets: list[str]) -> AnyCondition:
-    # Not any_deps_updated().allow(...): Dagster keeps what it knows of two such conditions under one name.
+    # Not any_deps_updated().allow(...): Dagster stores the state of two such conditions under one name.
     one: list[AnyCondition] = [
         Condition.asset_matches(dg.AssetKey(asset), Condition.newly_updated()) for asset in assets
     ]

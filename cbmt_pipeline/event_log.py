@@ -22,7 +22,7 @@ from sqlalchemy.pool import StaticPool
 __all__ = ["OpenEventLog"]
 
 MOST_OPEN = 8
-"""Databases kept open: the index and the runs asked for last."""
+"""Maximum number of open databases: the index and the most recently used runs."""
 
 
 class OpenEventLog(SqliteEventLogStorage):
@@ -58,11 +58,11 @@ class OpenEventLog(SqliteEventLogStorage):
         if shard not in self._engines:
             self._engines[shard] = sql.create_engine(
                 self.conn_string_for_shard(shard),
-                # One connection, which threads use one after the other: the lock sees to it.
+                # One connection, which a lock passes from thread to thread.
                 poolclass=StaticPool,
                 connect_args={"timeout": SQLITE_BUSY_TIMEOUT_SECONDS, "check_same_thread": False},
             )
-            # History is no proof of anything: a loss of power may take the last events.
+            # A power failure may lose the last events; manifests, not history, prove that a step is done.
             sql.event.listen(self._engines[shard], "connect", _write_without_waiting)
         self._engines.move_to_end(shard)
         for old in [name for name in self._engines if name != INDEX_SHARD_NAME][:-MOST_OPEN]:

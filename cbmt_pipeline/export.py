@@ -109,7 +109,7 @@ def _to_database(
         for k, table in enumerate(tables):
             if on_table:
                 on_table(table.relation, k, len(tables))
-            # An index on the largest tables would cost more than their rows.
+            # An index on the largest tables would take more space than their rows.
             create(con, table, keyed=table.native)
             insert = f"INSERT INTO {table.relation} {_rows(table, firms)}"
             retrying(partial(con.execute, insert))
@@ -127,11 +127,11 @@ def _to_folder(
     on_table: Progress | None,
 ) -> dict[str, int]:
     rows: dict[str, int] = {}
-    # Views are read from the tables as they are exported: of some firms, where only some are.
+    # Views are computed from the exported tables, so they cover the same firms.
     for schema in SCHEMAS:
         con.execute(f"CREATE SCHEMA {schema}")
     for table in tables:
-        # Readers of Parquet other than DuckDB take its JSON for bytes.
+        # Other Parquet readers see DuckDB's JSON type as bytes.
         text = [f"CAST({c.name} AS VARCHAR) AS {c.name}" for c in table.columns if c.type == "JSON"]
         plain = f"SELECT * REPLACE ({', '.join(text)})" if text else "SELECT *"
         con.execute(f"CREATE VIEW {table.relation} AS {plain} FROM ({_rows(table, firms)})")

@@ -71,13 +71,13 @@ def forecast_step(
 
 
 def _fit_file(project: Project, unit: Unit, network: str) -> Path | None:
-    """The study's fit of a network, whose settings forecasts at other origins take."""
+    """The study's fit of a network; forecasts at other origins use its settings."""
     studies = project.origins("study")
     return project.model_folder(studies[0].week, unit, network) / "fit.json" if studies else None
 
 
 def _tuned(project: Project, unit: Unit, network: str) -> str:
-    """The note of a network's fit; empty where it was not tuned."""
+    """The stored note of a network's fit; empty if it was not tuned."""
     fit = _fit_file(project, unit, network)
     return fit.read_text(encoding="utf-8") if fit and fit.exists() else ""
 

@@ -15,15 +15,15 @@ from cbmt_pipeline.schedules import CRON
 __all__ = ["freshness_of"]
 
 GRACE = timedelta(days=1)
-"""After so long a run that is overdue is a warning, after twice as long a failure."""
+"""An overdue run is a warning after this time, and a failure after twice as long."""
 TICKS = 60
-"""Runs of a schedule that are looked at for the longest time between two."""
+"""Number of a schedule's next runs among which the longest interval is taken."""
 
 
 def freshness_of(step: Step, stated: ScheduleConfig) -> dg.FreshnessPolicy:
     """What the job `weekly` makes must be as young as its schedule says, all else as young as the job `study`'s.
 
-    Dagster judges an asset as a whole, by the newest partition; how fresh each firm is says the table `firm_state`.
+    Dagster judges an asset by its newest partition; the table `firm_state` has the state of each firm.
     """
     weekly = not step.has_origins or "live" in step.purposes
     cron = (stated.weekly or CRON["weekly"]) if weekly else (stated.study or CRON["study"])

@@ -23,7 +23,7 @@ def forget_old_runs(instance: dg.DagsterInstance, project: Project, now: datetim
     """Remove runs that ended more than `[history] keep_days` ago, and return their number.
 
     A run stays as long as it is the last one that made or checked some firm's table: without it the firm would look
-    as if nothing had been made of it. Runs of other projects on a shared DAGSTER_HOME are not removed.
+    unmaterialised. Runs of other projects on a shared DAGSTER_HOME are not removed.
     """
     days, log = project.config.history.keep_days, instance.event_log_storage
     if not days or shared_home(project) or not isinstance(log, SqlEventLogStorage):

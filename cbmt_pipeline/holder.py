@@ -26,9 +26,9 @@ def _path(project: Project, command: str) -> Path:
 
 
 def hold(project: Project, command: str) -> int:
-    """Take the project for a command until this process ends; the file descriptor that holds it.
+    """Lock the project for a command until this process ends, and return the lock's file descriptor.
 
-    Raises where another one has it. Where the last one was killed, what it left behind is removed.
+    Raises if another process holds it. What killed processes left behind is removed.
     """
     path = _path(project, command)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,7 +44,7 @@ def hold(project: Project, command: str) -> int:
     _sign(descriptor)
     if killed:
         atomic.sweep_below(project.data)
-    # Of processes that were killed: of this command, or of a run that the UI had started.
+    # Temporary files of killed processes: of this command, or of runs that the UI had started.
     for lock in project.task_locks.glob("*"):
         _remove_if_free(lock)
     return descriptor
@@ -52,7 +52,7 @@ def hold(project: Project, command: str) -> int:
 
 @contextmanager
 def holding(project: Project, command: str) -> Iterator[None]:
-    """Hold the project for a command while inside."""
+    """Lock the project for a command while inside."""
     descriptor = hold(project, command)
     try:
         yield
@@ -63,10 +63,10 @@ def holding(project: Project, command: str) -> Iterator[None]:
 
 @contextmanager
 def holding_task(project: Project, key: str, on_wait: Callable[[str], None]) -> Iterator[bool]:
-    """Hold one task while inside; yields whether another process had it first.
+    """Lock one task while inside; yields whether another process held it before.
 
     Args:
-        key: a name for the task that can be a file's.
+        key: name of the task, usable as a file name.
         on_wait: called with the holder of the task, if it is another process.
     """
     path = project.task_locks / key
@@ -83,7 +83,7 @@ def holding_task(project: Project, key: str, on_wait: Callable[[str], None]) -> 
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if _is_at(descriptor, path):
             break
-        os.close(descriptor)  # Its holder was done and removed it.
+        os.close(descriptor)  # Its holder has finished and removed the file.
     try:
         _sign(descriptor)
         yield waited
@@ -126,7 +126,7 @@ def _is_at(descriptor: int, path: Path) -> bool:
 
 
 def _remove_if_free(lock: Path) -> None:
-    """Remove the file of a lock that nobody has."""
+    """Remove the file of a lock that nobody holds."""
     try:
         descriptor = os.open(lock, os.O_RDWR)
     except FileNotFoundError:

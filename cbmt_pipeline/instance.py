@@ -17,7 +17,7 @@ from cbmt_pipeline.partition_keys import rename_old_keys
 from cbmt_pipeline.project import Project
 
 PROCESS = "cbmt/process"
-"""Tag of a run: the machine and process that do it."""
+"""Tag of a run: the machine and process that execute it."""
 
 SETTINGS = files("cbmt_pipeline").joinpath("dagster.yaml").read_text()
 """Settings of a project's own instance, but for the folder of its history."""
@@ -25,7 +25,7 @@ EARLIER = {
     "1805f0a540b2a44d4eb3d540060e27abd5324c89c79316a8880e7d639f0373b1",
     "753cf83c09851f8cb7bcc97f6021c003d0cb473d6fc676b250832878a538cf3b",
 }
-"""SHA-256 of settings that earlier versions wrote: replaced unless somebody has changed them."""
+"""SHA-256 of settings files that earlier versions wrote; unchanged ones are replaced."""
 
 __all__ = [
     "PROCESS",
@@ -51,7 +51,8 @@ def use_project(project: Project) -> None:
 
 
 def _settings(before: str, history: Path) -> str:
-    """The settings as they should be: what somebody has changed stays, but the project may have been moved."""
+    """The settings to write: user changes stay, but the folder is corrected, because the project may have been
+    moved."""
     if not before or hashlib.sha256(before.encode()).hexdigest() in EARLIER:
         before = SETTINGS
     return re.sub(
@@ -67,7 +68,7 @@ def this_process() -> str:
 
 
 def name_process(context: dg.AssetExecutionContext) -> None:
-    """Tag a run with the process that does it, so that it can be told when that is gone."""
+    """Tag a run with the process that executes it, so that orphaned runs are recognised."""
     if PROCESS not in context.run.tags:
         context.instance.add_run_tags(context.run.run_id, {PROCESS: this_process()})
 
@@ -79,7 +80,7 @@ def shared_home(project: Project) -> str:
 
 
 def open_instance(project: Project) -> dg.DagsterInstance:
-    """The project's instance, its partition keys in the present writing."""
+    """The project's instance, with partition keys of earlier versions renamed."""
     use_project(project)
     instance = dg.DagsterInstance.get()
     with atomic.only_one(project.data / ".keys.lock"):

@@ -44,7 +44,7 @@ class Lake:
         if next(folder.glob("**/*.parquet"), None) is None:
             return table.empty()
         if table.native:
-            # A firm that was rejected keeps the tables of an earlier version, which may have had fewer columns.
+            # A rejected firm keeps its earlier tables, which may be of a version with fewer columns.
             files = parquet_below(folder, "**/*.parquet", by_name=True)
             return f"(FROM {table.empty()} UNION ALL BY NAME FROM {files})"
         return parquet_below(folder, "**/*.parquet")
@@ -61,7 +61,7 @@ class Lake:
             folder for folder in self.root.glob("**/firm=*") if folder.is_dir() and folder.name not in kept
         ]
         for folder in gone:
-            with suppress(FileNotFoundError):  # Another process found it gone as well.
+            with suppress(FileNotFoundError):  # Another process may have removed it already.
                 shutil.rmtree(folder)
         slugs = sorted({folder.name.removeprefix("firm=") for folder in gone})
         return [Unit.from_slug(slug) for slug in slugs]
@@ -70,7 +70,7 @@ class Lake:
         """Remove a table's files of all but the newest `origins` origins, and return their folders."""
         old = sorted((self.root / table).glob("origin=*"))[:-origins]
         for folder in old:
-            with suppress(FileNotFoundError):  # Another process found it old as well.
+            with suppress(FileNotFoundError):  # Another process may have removed it already.
                 shutil.rmtree(folder)
         return old
 

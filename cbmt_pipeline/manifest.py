@@ -45,11 +45,11 @@ class Manifest:
     as_of: Mapping[str, str] = field(default_factory=dict)
     """Week -> digest of all that the outputs say of the weeks up to it; of the data tables only."""
     rejected: str = ""
-    """Why what was made last cannot be trusted: the files are the last good ones, and the step is not done."""
+    """Why the last result cannot be trusted: the files are the last good ones, and the step is not done."""
     errors: Mapping[str, str] = field(default_factory=dict)
-    """Item -> what is wrong with its outputs, which were left out."""
+    """Item -> error for which its outputs were left out."""
     warnings: Mapping[str, str] = field(default_factory=dict)
-    """Item -> what a person should look at in its outputs."""
+    """Item -> warning about its outputs."""
 
     @property
     def digest(self) -> str:

@@ -19,7 +19,7 @@ from cbmt_pipeline.resources import ProjectResource
 __all__ = ["Notice", "failure_notice_sensor", "notice_of", "send"]
 
 MOST_FIRMS = 20
-"""Firms that are named one by one."""
+"""Maximum number of firms that are listed."""
 ATTEMPTS, TIMEOUT = 3, 20
 
 
@@ -104,7 +104,7 @@ def _only_partition(run: dg.DagsterRun) -> str | None:
 
 
 def _why_it_ended(instance: dg.DagsterInstance, run: dg.DagsterRun) -> list[str]:
-    """Why a run failed of which no step did: what the daemon noted of it, and its last word."""
+    """Why a run failed without a failed step: the daemon's message and the last event."""
     reasons = []
     for entry in instance.all_logs(
         run.run_id, of_type={dg.DagsterEventType.ENGINE_EVENT, dg.DagsterEventType.RUN_FAILURE}

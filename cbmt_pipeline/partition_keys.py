@@ -1,7 +1,8 @@
-"""Partition keys of earlier versions in Dagster's history, put into the present writing.
+"""Rename partition keys of earlier versions in Dagster's history.
 
-Up to 0.6 a firm's key was its slug (`A%2C+B`); now it is its name (`A, B`). The history is rewritten once, so that what
-was made stays made. Logs of single runs, which lie in files of their own, stay as they were written.
+Up to 0.6 a firm's key was its slug (`A%2C+B`); now it is its name (`A, B`). The history is rewritten once, so that
+earlier materialisations still count. Logs of single runs, which lie in files of their own, stay as they were
+written.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ logger = logging.getLogger(__name__)
 
 
 def rename_old_keys(instance: dg.DagsterInstance) -> int:
-    """Rename the keys of an instance that an earlier version wrote, and say how many; nothing if that was done before.
+    """Rename the keys of an instance that an earlier version wrote, and log how many; does nothing if that was done
+    before.
 
     May be stopped and repeated, and begun by two processes: runs and events are each renamed in one transaction, which
     starts with the mark that it was done.
@@ -63,7 +65,7 @@ def rename_old_keys(instance: dg.DagsterInstance) -> int:
             _mark(conn, events.SecondaryIndexMigrationTable, EVENTS_DONE)
             _rename_in_events(conn, keys, old)
     except sql.exc.IntegrityError:
-        return 0  # Another process was quicker: its mark was there once it let us write.
+        return 0  # Another process has done it: its mark was there once it released the database.
     return len(keys)
 
 
@@ -83,7 +85,7 @@ def _key_of(slug: str) -> str:
     try:
         return Unit.from_slug(slug).key
     except BadFirmData:
-        return slug  # A sensor of this version was quicker.
+        return slug  # A sensor of this version has added the key already.
 
 
 def _is_done(conn: sql.Connection, table: sql.Table, mark: str) -> bool:
@@ -114,7 +116,7 @@ def _rename_in_events(conn: sql.Connection, keys: Mapping[str, str], old: Sequen
     _rewrite(conn, log, ["partition", "event"], keys, log.c.partition.is_not(None))
     _rewrite(conn, checks, ["partition", "evaluation_event"], keys, checks.c.partition.is_not(None))
     _rewrite(conn, assets, ["last_materialization"], keys)
-    # Dagster counts the made partitions again when it finds no count.
+    # Dagster counts materialised partitions again if it finds no cached count.
     conn.execute(sql.update(assets).values(cached_status_data=None))
     known = events.DynamicPartitionsTable
     conn.execute(sql.delete(known).where(known.c.partitions_def_name == FIRM_PARTITIONS))

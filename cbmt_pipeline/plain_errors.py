@@ -1,4 +1,4 @@
-"""Errors of the machine (a full disk, a folder that must not be written) in a line that says what to do."""
+"""Errors of the machine (a full disk, a folder without write permission) as one line that says what to do."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TEXTS = {
     "Permission denied": errno.EACCES,
     "Could not set lock on file": errno.EAGAIN,
     "Too many open files": errno.EMFILE,
-    "disk I/O error": errno.EIO,  # SQLite says so also where the disk is full.
+    "disk I/O error": errno.EIO,  # SQLite reports this also for a full disk.
 }
 
 
@@ -42,7 +42,7 @@ def plain(error: BaseException | None, *folders: Path) -> str:
     """The cause in one line, with what to do; empty for other errors.
 
     Args:
-        folders: where the error may have happened, to see whether a disk is full.
+        folders: where the error may have occurred; their disks are checked for space.
     """
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
@@ -71,7 +71,7 @@ def plain_text(text: str, *folders: Path) -> str:
 
 
 def stops_all(text: str) -> bool:
-    """Whether a message of `plain_text` names a cause that every firm and step would meet."""
+    """Whether a message of `plain_text` names a cause that affects every firm and step."""
     return any(_ADVICE[number] in text for number in (errno.ENOSPC, errno.EDQUOT, errno.EROFS))
 
 

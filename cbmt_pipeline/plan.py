@@ -1,6 +1,6 @@
 """The plan of work: the steps with their inputs and outputs, and which of them are missing or stale.
 
-The Dagster graph, the order of `cbmt run`, staleness and what the warehouse waits for all follow from here.
+The Dagster graph, the order of `cbmt run`, staleness and what the warehouse waits for all follow from the plan.
 A step is one file in `cbmt_pipeline/steps/`; see docs/add-a-step.md.
 """
 
@@ -41,19 +41,19 @@ class Step:
         code: modules (or packages) of `cbmt_core` that it computes with; a test compares their digest, and
             says when `version` should have been raised.
         by_firm: one piece of work a firm (a Dagster partition), or one across all firms.
-        purposes: forecast origins it is carried out at; none for what knows no origin.
+        purposes: purposes of the origins it is carried out at; none for steps without origins.
         sees_target: reads the weeks after the origin too, to score forecasts of them.
-        batch: firms in one Dagster run; another number than the steps it needs have.
+        batch: firms in one Dagster run; must differ from the batch of the steps it needs.
         options: settings of a run (fields of `work.Options`) that it understands.
         settings: further inputs, name -> digest, such as part of the configuration. Under the name of a step that it
             needs: a digest of what it takes from that step.
-        items: the models it makes -> what each is made with; None for a step that makes one thing.
+        items: the models it makes -> what each is made with; None for a step without items.
         enough: whether an item made with `have` can be used where `want` is asked for.
-        only_for: models that alone need its outputs; a run of other models leaves it out.
-        stale: whether it must be carried out, where this does not follow from its manifest.
-        stands: whether what it left outside the lake is still there and valid; a restored backup lacks it.
-        origins: where it is carried out, unless that follows from `purposes`.
-        serves: which of its origins a step at another origin reads; by default the same one.
+        only_for: the only models that need its outputs; a run of other models skips it.
+        stale: whether it must be carried out, if this does not follow from its manifest. stands: whether its
+        outputs outside the lake still exist and are valid (not so in a restored backup). origins: the origins it is
+        carried out at, if they do not follow from `purposes`.
+        serves: the origins of this step that a step at a given origin reads; by default the same one.
         assets: its Dagster assets and what each needs, where it has several.
         promises: checks of each item of a firm; an item that fails one is left out or shown as a warning.
         prepare: the part of the work that is cheaper for many firms together; it stores its result in each firm's
@@ -261,7 +261,7 @@ class State:
         if "seed" in step.options:
             found["seed"] = str(self.seed)
         if origin:
-            # A study that has grown stands where it stood, and looks further ahead.
+            # A study with a longer holdout has the same origin and a longer horizon.
             found["horizon"] = str(origin.horizon)
         for other in self.plan.needed(step):
             if other.name in found:

@@ -32,7 +32,7 @@ class Planned:
 
     @property
     def keys(self) -> dict[str, Any]:
-        """Of every row made from it."""
+        """Key columns of every row made from it."""
         return {"firm": self.panel.firm, "model": self.model, "origin": self.panel.origin}
 
 
@@ -54,7 +54,7 @@ def planned(work: Work, *, customers: bool = False) -> Planned | None:
 
 
 def named_scenarios(project: Project, firm: str) -> list[Scenario]:
-    """The scenarios of cbmt.toml that are about a firm, in the order of the file."""
+    """The scenarios of cbmt.toml that apply to a firm, in the order of the file."""
     return [
         section.scenario(name)
         for name, section in project.config.scenario.items()

@@ -23,12 +23,12 @@ from cbmt_core.names import Unit
 __all__ = ["News", "ProgressBar", "console", "listen", "tell"]
 
 console = Console(highlight=False, soft_wrap=True, markup=False)
-"""Texts are shown as they are: a message may name a section such as [design]."""
+"""Without markup: a message may name a section such as [design]."""
 
 PULSE = 20.0
 """Seconds between lines where there is no terminal."""
 MEMORY = 1800.0
-"""Seconds of the past from which the time left is estimated: a firm's networks may take minutes."""
+"""Window in seconds for estimating the time left: a firm's networks may take minutes."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def tell(firm: str, doing: str, share: float) -> None:
 
 
 class ProgressBar:
-    """Things done of things to do, what is being done now, and the time left."""
+    """Progress bar: items done, the present one, and the time left."""
 
     def __init__(
         self, title: str, total: int, on: Console = console, pulse: float = PULSE, *, keep: bool = True
@@ -96,12 +96,12 @@ class ProgressBar:
         self._progress.stop()
 
     def hear(self, news: News) -> None:
-        """Take a report about a firm."""
+        """Show a report about a firm."""
         self._under_way[news.firm] = news
         self._show()
 
     def advance(self, *firms: str) -> None:
-        """Firms that are done; without names, one thing more."""
+        """Count firms as done; without names, one item."""
         self._done += max(1, len(firms))
         for firm in firms:
             self._under_way.pop(firm, None)
@@ -111,7 +111,7 @@ class ProgressBar:
         now = " · ".join(
             f"{Unit.from_key(n.firm).name} {n.doing}" for n in self._under_way.values() if n.doing
         )
-        # Shares make the bar and the time left; only whole firms are done.
+        # Shares of firms move the bar and the time left; the count is of finished firms.
         done = self._done + sum(n.share >= 1 for n in self._under_way.values())
         part = sum(n.share for n in self._under_way.values())
         self._progress.update(self._task, completed=self._done + part, now=now, done=done)

@@ -30,7 +30,7 @@ CONFIG_FILE = "cbmt.toml"
 SEED = 20260626
 """Seed of every fit unless a run says otherwise."""
 LAKE_SCHEMA = 2
-"""Layout of the lake. 1 (0.4 and earlier) knew no origins."""
+"""Layout version of the lake. 1 (0.4 and earlier) had no origins."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Project:
 
     @property
     def task_locks(self) -> Path:
-        """A file for each task that a process is at work on."""
+        """Folder of lock files, one for each task in progress."""
         return self.data / "lake" / "lock"
 
     def committing(self) -> AbstractContextManager[None]:

@@ -27,10 +27,10 @@ from cbmt_pipeline.snapshot import Snapshot
 __all__ = ["READABLE_SINCE", "create", "create_views", "publish", "published_here", "retrying"]
 
 READABLE_SINCE = "v1.2.0"
-"""The oldest DuckDB that can open the published file: analysts' tools are seldom as new as the pipeline."""
+"""The oldest DuckDB that can open the published file: analysts' tools are often older than the pipeline."""
 COPIED = "this table is not in the file - for a copy of the file use cbmt export"
-"""An empty folder of the lake, in the path of the views that read from it. DuckDB has no other way to say it: where
-the lake is not there, its error is the path."""
+"""An empty folder of the lake, in the path of the views that read from it. If the lake is
+missing, DuckDB's error shows this path and so the message."""
 READS = re.compile(rf"'((?:[^']|'')*)/{re.escape(COPIED)}")
 """The lake that a view reads from."""
 
@@ -72,9 +72,9 @@ def published_here(project: Project) -> bool:
         with duckdb.connect(str(project.warehouse), read_only=True) as con:
             views = con.execute("SELECT sql FROM duckdb_views() WHERE NOT internal").fetchall()
     except duckdb.Error:
-        return True  # Somebody has it open for writing. The next publish says so where it cannot be replaced.
+        return True  # Somebody has it open for writing; the next publish reports this if it cannot replace the file.
     places = {place.replace("''", "'") for (sql,) in views for place in READS.findall(sql)}
-    lakes = {Path(re.sub(r"\[([*?[])\]", r"\1", place)) for place in places}  # As a glob escapes them.
+    lakes = {Path(re.sub(r"\[([*?[])\]", r"\1", place)) for place in places}  # Escaped as in a glob.
     return all(lake.resolve() == project.lake.root.resolve() for lake in lakes)
 
 
@@ -123,7 +123,7 @@ def _relation(table: Table, snapshot: Snapshot, lake: Lake, *, stored: bool = Tr
         live = "" if purposes == {"live"} else " AND purpose = 'live'"
         where.append(f"NOT (origin = DATE '{unfinished.week}'{live})")
     if "live" in purposes and "firm" in table.column_names and not any(step.by_firm for step in writers):
-        # Earlier vintages, which are never rewritten, may name firms that are in no source any more.
+        # Earlier vintages are never rewritten and may name firms that are no longer in any source.
         firms = ", ".join(literal(unit.name) for unit in project.intake.units())
         where.append(f"firm IN ({firms})")
     return f"(SELECT * FROM {relation} WHERE {' AND '.join(where)}{more})" if where else relation

@@ -44,7 +44,7 @@ __all__ = [
 
 QUIET = {"loggers": {"console": {"config": {"log_level": "CRITICAL"}}}}
 DEATHS = 3
-"""Worker processes that may die over a batch, or beside it, before it is given up."""
+"""Number of worker processes that may die during a batch before it is given up."""
 
 UNDER_WAY = [
     dg.DagsterRunStatus.NOT_STARTED,
@@ -65,11 +65,11 @@ class RunOutcome:
     success: bool
     failure: str = ""
     warnings: tuple[str, ...] = ()
-    """What checks found without refusing the firm."""
+    """Warnings of checks."""
 
 
 class Workers:
-    """Worker processes that are started when first needed and serve one stage after another."""
+    """Worker processes, started when first needed and reused by later stages."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -160,7 +160,7 @@ def run_firms(
         if lost:
             pool.close()
             fail_orphaned_runs(project)
-        # Without news of any, each of them may be the one that its process died over.
+        # Without a progress report, any of them may have killed its process.
         deaths.update([b for b in lost if b[0] in begun] or lost)
         waiting = [b for b in lost if deaths[b] < DEATHS]
         for b in lost:
@@ -198,7 +198,7 @@ def _outcomes(
                 broken = isinstance(future.exception(), BrokenProcessPool)
                 yield futures[future], None if broken else future.result()
     except BaseException:
-        # Stopped by hand: nothing more is begun, and what is under way is stopped too, or ends.
+        # Interrupted: start nothing more; running batches are stopped or finish.
         pool.close(cancel=True)
         raise
 
@@ -215,7 +215,7 @@ def _begin(news: Any) -> None:
         os._exit(1)
 
     threading.Thread(target=watch, daemon=True).start()
-    # The results are sent: taking down the libraries is slow, and DuckDB's complains of threads it still sees.
+    # The results are sent; exit without clean-up, which is slow and makes DuckDB complain about threads.
     Finalize(None, os._exit, args=(0,), exitpriority=-100)
 
 
@@ -290,7 +290,7 @@ def orphaned_runs(instance: dg.DagsterInstance, *, ui_is_gone: bool = False) -> 
         if pid:
             gone = host == socket.gethostname() and not lives(int(pid))
         else:
-            # A backfill starts its own runs when the daemon is back. A retry that never started nobody starts again,
+            # A backfill starts its own runs when the daemon is back. Nobody restarts a retry that never started,
             # and its backfill would wait for it for ever.
             begun = run.status != dg.DagsterRunStatus.NOT_STARTED or RETRY_NUMBER_TAG in run.tags
             gone = begun and ui_is_gone and isinstance(instance.run_launcher, DefaultRunLauncher)

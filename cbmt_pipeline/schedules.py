@@ -15,14 +15,14 @@ from cbmt_pipeline.resources import ProjectResource
 __all__ = ["CRON", "read_schedules", "schedules_of", "study", "weekly"]
 
 CRON = {"weekly": "0 6 * * 1", "study": "0 3 2 1,4,7,10 *"}
-"""When a schedule runs that is switched on in the UI and has no line in cbmt.toml."""
+"""Default times of schedules that are switched on in the UI without a line in cbmt.toml."""
 
 
 class StudyRun(dg.Config):
     """Settings of the job `study`."""
 
     move: bool = True
-    """Move the study to the newest weeks first; otherwise make what of it is missing or stale where it stands."""
+    """Move the study to the newest weeks first; otherwise make what is missing or stale at its present origin."""
 
 
 @dg.op(
@@ -103,7 +103,7 @@ def _read_new_files(context: dg.OpExecutionContext, project: Project) -> str:
 
 
 def read_schedules(project: Project) -> ScheduleConfig:
-    """`[schedule]` of the project; the default where the project's file cannot be read, which runs will say."""
+    """`[schedule]` of the project; the default if the project's file cannot be read, which runs will report."""
     try:
         return project.config.schedule
     except CbmtError:

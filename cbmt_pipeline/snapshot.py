@@ -23,7 +23,7 @@ from cbmt_pipeline.project import LAKE_SCHEMA, Project
 __all__ = ["Snapshot", "firm_states"]
 
 FORECASTS_REST_ON = ("forecast_choice", "bridge")
-"""Steps across firms without which a live origin is not published; a broken one of the others holds nothing up."""
+"""Steps across firms without which a live origin is not published; failures of other steps do not delay it."""
 BEFORE = "before"
 """Name under which the file published before is attached."""
 
@@ -89,7 +89,7 @@ class Snapshot:
         try:
             self.con.execute(attach.format(literal(str(path))))
         except duckdb.IOException:
-            # An analyst has it open for writing. What was published is in the file, and can be copied.
+            # An analyst has it open for writing; a copy can still be read.
             copy = Path(self.scratch.enter_context(TemporaryDirectory())) / "before.duckdb"
             shutil.copyfile(path, copy)
             self.con.execute(attach.format(literal(str(copy))))

@@ -38,12 +38,12 @@ def add_source(
     *,
     replace: bool = False,
 ) -> bool:
-    """Add a source to the project file, made if missing; False when it stands there already.
+    """Add a source to the project file, made if missing; False if it is there already.
 
     A new project has the holiday calendar of `country`, or of the source's time zone.
 
     Args:
-        replace: whether another source of the same name gives way to it.
+        replace: whether it replaces another source of the same name.
     """
     path = root / CONFIG_FILE
     source = {key: value for key, value in source.items() if value not in (None, {})}
@@ -105,7 +105,7 @@ def _drop(document: Any, place: int) -> None:
 
 
 def country_of(zone: str) -> str | None:
-    """ISO code of the country a time zone lies in; None for UTC and its like, or where no holidays are known."""
+    """ISO code of the country of a time zone; None for UTC and the like, or if no holidays are known."""
     table = files("tzdata").joinpath("zoneinfo", "zone.tab").read_text(encoding="utf-8")
     rows = [line.split("\t") for line in table.splitlines() if not line.startswith("#")]
     country = {name: code for code, _, name, *_ in rows}.get(zone)

@@ -23,7 +23,7 @@ from cbmt_pipeline.work import Made, Options, Work
 __all__ = ["Outcome", "carry_out", "carry_out_together", "task_key"]
 
 ITEM = "model"
-"""Column that tells the items of a step apart."""
+"""Column with the item (model) of a row."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def carry_out_together(
     assert step.prepare is not None
     with ExitStack() as held:
         keys = {task_key(task): task for task in tasks}
-        # In one order, so that no two processes wait for each other.
+        # Always in the same order, to avoid deadlocks between processes.
         _check(project, tasks[0])
         waited = {keys[key]: held.enter_context(holding_task(project, key, log)) for key in sorted(keys)}
         database = held.enter_context(_database(project, step, threads=1 if len(tasks) > 1 else None))
@@ -94,7 +94,7 @@ def carry_out_together(
         for task in tasks:
             state = State(project, plan, options.seed)
             made = _made_meanwhile(state, task) if waited[task] else None
-            # Temporary tables belong to a cursor: firms do not see one another's.
+            # Each firm has its own cursor, and so its own temporary tables.
             begun.append(
                 made or _begun(task, options, state, database.cursor(), lambda doing, share: None, log)
             )
@@ -187,7 +187,7 @@ def _store(
                 work.con.register("made", value)
             target = project.lake.path(name, part, week, unit)
             if kept and target.exists():
-                # Rows of other items, made from the same inputs, stay.
+                # Keep the rows of other items made from the same inputs.
                 tried = ", ".join(map(duck.literal, attempted))
                 old = f"(FROM {duck.parquet([target])} WHERE {ITEM} NOT IN ({tried}))"
                 relation = f"(FROM {old} UNION ALL BY NAME FROM {relation})"
@@ -219,7 +219,8 @@ def _commit(
     week, part = origin.week if origin else None, step.part(origin)
     earlier = work.state.manifest(step, origin, unit) if made.rejected else None
     if not earlier:
-        # The manifest of a rejected firm's last good outputs, which stay, is never away: it could not be made again.
+        # The manifest of a rejected firm's last good outputs is replaced without being removed, because it could
+        # not be made again.
         project.manifests.remove(part, week, unit)
     files = commit(project.data, staged, made.gone, known)
     gone = {str(path.relative_to(project.data)) for path in made.gone}
@@ -238,7 +239,7 @@ def _commit(
         warnings={**untried(kept.warnings if kept else {}), **made.warnings},
     )
     if made.rejected:
-        # What is made from the last good outputs stays as it is.
+        # Digests stay, so what is made from the last good outputs stays current.
         earlier = earlier or manifest
         manifest = replace(earlier, files={**earlier.files, **files}, rejected=made.rejected)
     project.manifests.write(part, week, unit, manifest)

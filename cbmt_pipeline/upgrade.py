@@ -1,4 +1,4 @@
-"""Projects of 0.4 and earlier, whose lake knew no origins, brought into the present layout."""
+"""Upgrade projects of 0.4 and earlier, whose lake had no origins, to the present layout."""
 
 from __future__ import annotations
 

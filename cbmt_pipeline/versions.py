@@ -1,6 +1,6 @@
 """Data versions for Dagster: digests of an asset's content and of its inputs.
 
-Without them an asset would count as stale after every run of what it needs, also one that changed nothing.
+Without them an asset would count as stale after every upstream run, also one that changed nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from cbmt_pipeline.plan import Plan, State, Step
 __all__ = ["DATA_VERSION_TAG", "data_version", "provenance"]
 
 ALWAYS = 2**62
-"""Event number after every other: assets of one step are made together, so none is older than another."""
+"""Event number larger than all others: assets of one step are made together, so none is older than another."""
 
 
 def data_version(state: State, step: Step, unit: Unit | None) -> str:

@@ -1,4 +1,4 @@
-"""What a step's code is given, and what it returns: inputs up to the origin, tables and facts about them."""
+"""Work and Made: a step's inputs (up to the origin) and its results (tables and metadata)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Options:
     seed: int = SEED
     """Seed of every fit."""
     fresh: bool = False
-    """Make anew what is up to date, and forget the trials of earlier searches."""
+    """Make again what is up to date, and delete the trials of earlier searches."""
 
 
 @dataclass(frozen=True)
@@ -62,19 +62,19 @@ class Made:
     tables: Mapping[str, pd.DataFrame | str] = field(default_factory=dict)
     """Table -> rows, as a frame or as the name of a relation on the work's connection."""
     items: Mapping[str, str] = field(default_factory=dict)
-    """Items made -> what with. An item that broke is left out, so that the next run tries again."""
+    """Items made -> what they were made with. An item that failed is left out, so that the next run tries again."""
     files: Mapping[Path, Path] = field(default_factory=dict)
     """Further files: final path -> temporary path."""
     gone: tuple[Path, ...] = ()
-    """Files that are removed before the new ones are put in their places."""
+    """Files to remove before the new ones are renamed into place."""
     as_of: Mapping[str, str] = field(default_factory=dict)
     """As in Manifest."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
     """Numbers, texts, Picture or Records."""
     attempted: tuple[str, ...] | None = None
-    """Items that were tried, whether or not they came about; all that were asked for unless stated."""
+    """Items that were tried, successful or not; all that were asked for unless stated."""
     verdicts: tuple[Verdict, ...] = ()
-    """What was found out about the tables."""
+    """Verdicts of the data checks."""
     errors: Mapping[str, str] = field(default_factory=dict)
     """As in Manifest."""
     warnings: Mapping[str, str] = field(default_factory=dict)

@@ -28,7 +28,7 @@ class Evidence:
     accuracy: pd.DataFrame
     """Errors at the study's origin, of all models."""
     reference: str | None
-    """CBMT, or what stands in for it until it has run; None without any forecast."""
+    """CBMT, or another model until it has run; None without any forecast."""
     summary: pd.DataFrame
     """Comparison of the paper's models."""
     bridges: BridgeErrors

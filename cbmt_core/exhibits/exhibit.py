@@ -27,7 +27,7 @@ class Exhibit:
     paper: str
     """Title and label of the paper's table or figure."""
     note: str
-    """What a reader must know beside the numbers."""
+    """What a reader must know to read the numbers."""
     make: Callable[[Evidence], pd.DataFrame]
 
     def rows(self, evidence: Evidence) -> pd.DataFrame:

@@ -1,4 +1,4 @@
-"""Ranges of the study's forecasts, which the paper does not have: how they held, and models side by side."""
+"""Ranges of the study's forecasts (not in the paper): their coverage, and a comparison of models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which firms' pages are up to date: a digest of everything that a page is made from."""
+"""Digests of everything that a firm's page is made from, to see which pages are up to date."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from cbmt_core.report.story import Stories
 __all__ = ["PAGES", "Pages", "page_digests"]
 
 PAGES = ".pages.json"
-"""File beside the pages: what each was made from."""
+"""File beside the pages, with the digest each was made from."""
 NOT_SHOWN = ("snapshot",)
-"""Tables that change with every publication and stand on no firm's page."""
+"""Tables that change with every publication and are shown on no firm's page."""
 
 
 def page_digests(con: duckdb.DuckDBPyConnection, stories: Stories) -> dict[str, str]:
     """Firm -> digest of its rows in every published table, of the tables about all firms, and of the report's code.
 
-    The two tables that are views of the lake count by what pages show of them: `report_layer` and `report_track`.
+    Of the two tables that are views of the lake, only what pages show counts: `report_layer` and `report_track`.
     """
     rows: dict[str, list[object]] = {}
     shared: list[object] = [_code(), stories.weeks, stories.newest]
@@ -56,7 +56,7 @@ def _code() -> str:
 
 
 class Pages:
-    """What the pages of a folder were made from, as the file beside them says."""
+    """The record of what a folder's pages were made from."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / PAGES

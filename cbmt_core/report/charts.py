@@ -86,7 +86,7 @@ def layers(
                     colour, opacity=opacity,
                 )  # fmt: skip
     shown = actual.copy()
-    # Nothing to compare where no week after the origin is observed.
+    # Nothing to compare if no week after the origin is observed.
     overtaken = bool(np.isfinite(actual[last + 1 :]).any())
     shown[: last if overtaken else len(weeks)] = np.nan
     at = [x(t) for t in range(len(weeks))]
@@ -177,7 +177,7 @@ def tenure_curves(names: Sequence[str], curves: Floats, step: int) -> Markup:
         canvas.path([x(b) for b in range(bins)], [y(v) for v in curves[k]], colour, 1.8)
     canvas.line(left, bottom, right, bottom, "tick")
     for tick in ticks(0, bins * step, 6):
-        # Bins are drawn at their middle, so the last tick may lie beyond the axis.
+        # Bins are drawn at their middle, so the last tick may lie outside the axis.
         if 0 < tick <= (bins - 0.5) * step:
             canvas.text(x(tick / step - 0.5), bottom + 15, count(tick), "middle")
     canvas.text((left + right) / 2, bottom + 32, "weeks since first order", "middle", "axis light")
@@ -188,7 +188,7 @@ def tenure_curves(names: Sequence[str], curves: Floats, step: int) -> Markup:
 
 
 def decimals(top: float) -> int:
-    """Decimals that tell apart the ticks of an axis from zero to `top`."""
+    """Number of decimals that distinguish the ticks of an axis from zero to `top`."""
     at = ticks(0, top)
     return max(0, -math.floor(math.log10(at[1] - at[0]) + 1e-9)) if len(at) > 1 else 1
 
@@ -218,7 +218,7 @@ def waterfall(
     Args:
         low: lower end of the axis, in currency above or below the baseline.
         high: upper end.
-        start: what the zero line is.
+        start: name of the zero line.
         whiskers: source -> low and high of its range.
     """
     canvas = Canvas(HALF, 300, title, _bridge_text(bridge, money), left=54, right=8, top=34, bottom=44)
@@ -298,7 +298,7 @@ def heat_map(
     """Numbers on a shaded grid; NaN cells stay empty.
 
     Args:
-        part: columns whose period is not observed whole; they are pale with a dotted edge.
+        part: columns whose period is only partly observed; they are pale with a dotted edge.
     """
     tall = 21
     canvas = Canvas(WIDE, tall * len(rows) + 30, title, "Rows are quarters of acquisition, columns calendar quarters.",
@@ -315,7 +315,7 @@ def heat_map(
             amount = float(values[r, c])
             if not math.isfinite(amount):
                 continue
-            # The square root keeps the shades of small cohorts apart beside the large first ones.
+            # The square root keeps the shades of small cohorts distinguishable next to the large first ones.
             share = math.sqrt(max(0.0, amount) / peak) if peak > 0 else 0.0
             canvas.add("rect", x=left + c * wide, y=float(top + r * tall), width=wide - 1.5, height=tall - 1.5,
                        fill=ramp[round(100 * share)], class_="mark part" if c in part else "mark",

@@ -53,7 +53,7 @@ def bars(title: str, rows: Sequence[RateBar], axis: str) -> Markup:
         middle = left + (k + 0.5) * step
         canvas.text(middle, bottom + 17, bar.name, "middle")
         _column(canvas, y, bar, middle, 0.5 * step)
-        # Inside the bar, where no interval crosses it; a bar too low for it has it above.
+        # Inside the bar, below its interval; above the bar if it is too low.
         inside = y(0) - y(bar.low if bar.low is not None else bar.share) > 26
         at = y(0) - 9 if inside else y(bar.high if bar.high is not None else bar.share) - 6
         canvas.text(middle, at, f"{100 * bar.share:.0f}%", "middle", "cell light" if inside else "label")

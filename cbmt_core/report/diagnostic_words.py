@@ -14,11 +14,11 @@ from cbmt_core.report.words import plural
 __all__ = ["headline", "lead", "p_value"]
 
 SURE = 0.05
-"""p value below which an association is called one."""
+"""p value below which an association is reported as such."""
 RULES = ("logistic", "tree", "boosted")
 FIXED = {"always_cbmt": "CBMT", "always_single_task": "single-task models"}
 WORTH_IT = 0.1
-"""Share of the way to a perfect choice from which a rule is called better."""
+"""Share of the gap to a perfect choice that a rule must close to be called better."""
 
 
 def p_value(p: float | None) -> str:
@@ -46,7 +46,7 @@ def headline(shown: Mapping[str, pd.DataFrame], made: set[str]) -> str:
 
 
 def _closed(policies: Mapping[str, Mapping[str, Any]], fixed: str, rule: str) -> float:
-    """Share of the way from the better fixed policy to the oracle that a rule goes, over the re-splits."""
+    """Share of the gap between the better fixed policy and the oracle that a rule closes, over the re-splits."""
     gap = policies[fixed]["smape"] - policies["oracle"]["smape"]
     return float((policies[fixed]["smape"] - policies[rule]["smape"]) / gap) if gap > 0 else 0.0
 

@@ -22,9 +22,9 @@ __all__ = ["FirmData", "gather_layers", "read_firm"]
 
 TENURE_STEPS = (4, 8, 13)
 ENOUGH_ORDERS = 60
-"""Repeat orders that a point of a tenure curve should rest on, on average; the step is chosen by it."""
+"""Mean number of repeat orders per point of a tenure curve; the step is chosen accordingly."""
 MOST_QUARTERS = 22
-"""Cohorts of longer histories are grouped by year."""
+"""Number of quarters from which on cohorts are grouped by year."""
 EARLIER = "earlier"
 
 
@@ -33,7 +33,7 @@ class FirmData:
     weeks: list[date]
     """Observed weeks, then those of the forecast."""
     origin: int | None
-    """Place of the last week the forecast has seen."""
+    """Index of the last week the forecast has seen."""
     observed: pd.DataFrame
     """acquired, orders, ropc, aov and sales, a row a week of `weeks`; NaN where not observed."""
     forecast: pd.DataFrame
@@ -49,7 +49,7 @@ class FirmData:
     """Groups of cohorts; [group, bin] cumulative sales per customer, the first order alone first; weeks of a bin."""
     periods: list[str]
     part_periods: list[int]
-    """Places in `periods` of those that are not observed whole."""
+    """Indices in `periods` of those that are only partly observed."""
     triangle: pd.DataFrame
     """Sales, customers and ROPC by group of cohorts and calendar period."""
     quarantined: pd.DataFrame
@@ -64,7 +64,7 @@ def gather_layers(con: duckdb.DuckDBPyConnection, live: Iterable[Story]) -> None
     """
     chosen = pd.DataFrame([(s.firm, s.model, s.origin) for s in live], columns=["firm", "model", "origin"])
     if chosen.empty:
-        # A file without forecasts has no relation of the cohorts' forecasts either.
+        # A file without forecasts also lacks the relation of the cohorts' forecasts.
         con.execute(
             "CREATE OR REPLACE TEMP TABLE report_layer "
             "(firm VARCHAR, acquired_in DATE, censored BOOLEAN, new BOOLEAN, week DATE, sales DOUBLE)"
@@ -192,7 +192,7 @@ def _layers(
 def _tenure(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> tuple[list[str], Floats, int]:
     """Repeat orders per customer and week by group and bin, and the weeks of a bin.
 
-    A bin counts once every cohort of the group has all of its weeks.
+    A bin is shown once every cohort of the group has all of its weeks.
     """
     frame = query(
         con,

@@ -33,7 +33,7 @@ STEPS = {
 
 @dataclass(frozen=True)
 class Opening:
-    """The page's first words."""
+    """The opening of the page."""
 
     headline: str
     lead: str
@@ -42,7 +42,7 @@ class Opening:
     """The range of the year's sales."""
     plan: str = ""
     todo: tuple[str, ...] = ()
-    """What the numbers give reason to look at."""
+    """Advice that follows from the numbers."""
     sources: str = ""
     year_before: str = ""
     tiles: tuple[dict[str, Any], ...] = ()
@@ -58,7 +58,7 @@ def opening(
         story: the firm's live forecast, where it has one.
         failed: model and reason of each live fit that gave no forecast.
         planning: ranges and plan of the forecast.
-        hard: in words that the firm is hard to forecast; empty where it is not, or not known.
+        hard: sentence for firms that are hard to forecast; otherwise empty.
     """
     watch = data.watch.sentences()
     if story is None:
@@ -134,7 +134,7 @@ def _tile(
 
 
 def model_words(story: Story | None, track: Track, test: StudyTest) -> dict[str, str] | None:
-    """Which model, why, and how far it was off before; None without a live forecast."""
+    """Which model, why, and its past errors; None without a live forecast."""
     if story is None:
         return None
     sure = []

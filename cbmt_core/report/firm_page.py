@@ -197,7 +197,7 @@ def _quality(firm: Mapping[str, Any], money: Money) -> list[tuple[str, str]]:
         ("Orders after the last whole week", orders("unfinished")),
         ("Customers acquired before the first week", count(firm["left_censored_customers"])),
     ]  # fmt: skip
-    if pd.notna(firm["guest_rows"]):  # Tables of an earlier version do not know.
+    if pd.notna(firm["guest_rows"]):  # Tables of an earlier version lack these columns.
         refunds = f"{count(firm['refund_rows'])} rows ({money.short(float(firm['refunds']))})"
         rows[3:3] = [
             ("Rows without a customer", count(firm["guest_rows"])),

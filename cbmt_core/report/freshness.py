@@ -16,7 +16,7 @@ MOST = 200
 
 
 def freshness(con: duckdb.DuckDBPyConnection) -> dict[str, Any] | None:
-    """When and from what the panel's page was made; None where the file does not say."""
+    """When and from what the panel's page was made; None if the file does not state it."""
     made = records(query(con, "SELECT * FROM snapshot"))
     if not made:
         return None

@@ -16,14 +16,14 @@ from PIL import Image, ImageDraw, ImageFont
 __all__ = ["BEFORE", "cohort_layers"]
 
 BEFORE = "before"
-"""Layer of the customers who were there before the first week."""
+"""Layer of the customers acquired before the first week."""
 CENSORED_COLOUR = (154, 165, 177)
 INK, GREY = (40, 40, 40), (150, 150, 150)
 SIZE = (576, 256)
 LEFT, TOP, RIGHT, BOTTOM = 52, 44, 10, 24
 """Pixels around the plot."""
 SHARP = 2
-"""Drawn so many times larger, and made smaller at the end: edges come out smooth."""
+"""Drawn larger by this factor and reduced at the end, for smooth edges."""
 
 Colour = tuple[int, int, int]
 
@@ -44,7 +44,7 @@ def cohort_layers(
     tops = np.cumsum([layers[name] for name in names], axis=0)
     most = float(tops[-1].max()) or 1.0
     x = (LEFT + width * np.linspace(0, 1, len(weeks))) * SHARP
-    # The tallest first: each of the others is drawn over it, from the ground up.
+    # The highest first: each of the others is drawn over it, from zero up.
     for name, top in reversed(list(zip(names, tops, strict=True))):
         y = (TOP + height * (1 - top / most)) * SHARP
         ground = (TOP + height) * SHARP

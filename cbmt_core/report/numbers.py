@@ -19,7 +19,7 @@ def _known(number: float | None) -> bool:
 
 
 def _sign(text: str, number: float, plus: bool) -> str:
-    """`text` of an absolute number with its sign; a text that shows only zeros has none."""
+    """`text` of an absolute number with its sign; a text of zeros only has none."""
     if not any(digit in text for digit in "123456789"):
         return text
     return (MINUS if number < 0 else "+" if plus else "") + text

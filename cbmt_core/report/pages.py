@@ -51,7 +51,7 @@ def write_report(
             on_page(path)
 
     if len(firms) == 1:
-        # A list of one firm, and a comparison of models across one, would stand before what its owner asks for.
+        # With one firm, a list of firms and a comparison of models would only delay its page.
         write(folder / "index.html", "firm.html", firm_context(con, records(firms)[0], stories, alone=True))
     else:
         digests, before = page_digests(con, stories), Pages(folder)

@@ -16,7 +16,7 @@ from cbmt_core.report.svg import Canvas, Series, ticks
 __all__ = ["Dot", "Line", "Mark", "dots", "lines", "log_ticks", "scatter"]
 
 NAMED = 12
-"""Points up to which each carries its name, where there is room for it."""
+"""Up to this many points are labelled, where there is room."""
 LETTER, LINE = 6.4, 13.0
 """Width of a letter and height of a line of a name, roughly, in pixels."""
 
@@ -34,7 +34,7 @@ def lines(title: str, places: Sequence[str], series: Sequence[Line], width: int 
     canvas = Canvas(width, 190, title, f"{title} by {', '.join(places)}.", left=36, right=18)
     known = [v for line in series for v in line.values if math.isfinite(v)]
     low, high = min(known, default=0.0), max(known, default=1.0)
-    # The distance between lines matters, so the axis need not start at zero; its labels say where it does.
+    # The distance between lines matters, so the axis need not start at zero; its labels show the start.
     margin = 0.15 * (high - low) or 1.0
     x, y = canvas.x(0, max(1, len(places) - 1)), canvas.y(max(0.0, low - margin), high + margin)
     at_y = ticks(y.low, y.high, 4)

@@ -24,9 +24,9 @@ HARDNESS = {"low": 1, "medium": 2, "high": 3}
 """Order of the bands of predicted error."""
 
 MOST_NAMED = 5
-"""Firms that a sentence names."""
+"""Maximum number of firms named in a sentence."""
 MOST_CURRENCIES = 3
-"""Currencies whose changes the headline tells."""
+"""Maximum number of currencies in the headline."""
 
 
 def link(slug: str) -> str:
@@ -52,10 +52,10 @@ def panel_outlook(
             "ranged": False,
         }
     currency = dict(zip(firms["firm"], firms["currency"], strict=True))
-    # A segment alone may have the newest forecast.
+    # The newest forecast may be that of a segment.
     current = [story for story in live if not stories.outdated(story)] or live
     counted = [story for story in current if story.last_sales is not None]
-    # Without a firm that has a whole year behind it, the year ahead is all there is to tell.
+    # If no firm has a full year of history, there is only the year ahead to report.
     shown = counted or current
     by_currency = {
         code: [story for story in shown if currency[story.firm] == code]
@@ -171,8 +171,8 @@ def total_ranges(
 ) -> tuple[tuple[float, float] | None, tuple[float, float] | None]:
     """80 % range of the firms' sum if they err independently (half widths add as squares), and if all err alike.
 
-    How far firms err together is not known: backtests of a panel hold few years that do not overlap. None where a firm
-    has no range.
+    The correlation of firms' errors is not known: backtests of a panel cover few years that do not overlap. None
+    where a firm has no range.
     """
     if not rows or any(story.firm not in ranges for story in rows):
         return None, None
@@ -194,7 +194,7 @@ def _change(before: float | None, after: float | None) -> str:
 
 @dataclass(frozen=True, eq=False)
 class IndexFacts:
-    """Facts shown beside each forecast in the list of firms, by firm."""
+    """Facts shown with each forecast in the list of firms, by firm."""
 
     ranges: Mapping[str, tuple[float, float]]
     """80 % range of the year's sales."""

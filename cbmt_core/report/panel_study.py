@@ -24,7 +24,7 @@ from cbmt_core.timeline import WEEK
 __all__ = ["study_comparison"]
 
 FEW = 10
-"""Firms below which intervals and tests say nothing and are not made."""
+"""Minimum number of firms for intervals and tests."""
 SOURCE_NAMES = {
     "sales_change": "Sales change",
     "order_volume": "Repeat orders",
@@ -35,7 +35,7 @@ HORIZON_NAMES = {"1q": "13 weeks", "2q": "26", "3q": "39", FULL: "all"}
 
 
 def study_comparison(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
-    """What the panel's template shows of the study; empty parts where there is none."""
+    """The study's part of the panel's template; its parts are empty without a study."""
     summary = query(
         con, "SELECT * FROM accuracy_summary WHERE metric = 'smape' AND industry = ?", ALL_INDUSTRIES
     )
@@ -92,7 +92,7 @@ def headline(total: pd.DataFrame) -> str:
 
 
 def _lead(full: pd.DataFrame, total: pd.DataFrame, reference: str | None) -> list[str]:
-    """How the reference stands: against the next best, and where it loses."""
+    """The reference against the next best model, and where it loses."""
     if reference is None:
         return ["Errors are known once weeks after the forecasts' origin have been observed."]
     firms = int(total["firms"].max())

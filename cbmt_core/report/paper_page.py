@@ -15,7 +15,7 @@ from cbmt_core.report.rows import query, records
 __all__ = ["paper_context"]
 
 MODEL = "cbmt"
-"""The bridge cases are the paper's model's; the page of a firm shows the one it plans with."""
+"""Model of the bridge cases: the paper's. The page of a firm shows the model to plan with."""
 
 
 def paper_context(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:

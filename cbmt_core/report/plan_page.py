@@ -21,13 +21,13 @@ __all__ = ["fan_context", "scenario_context", "signals", "value_context"]
 LEVELS = (50, 80, 95)
 QUARTER = 13
 WHOLE = 100.0
-"""Amounts from which a table of them leaves out cents."""
+"""Amount from which on a table leaves out cents."""
 
 
 def fan_context(
     planning: Planning, data: FirmData, story: Story | None, money: Money
 ) -> dict[str, Any] | None:
-    """The fan of the year ahead behind the last year, and the plan; None without a forecast."""
+    """The last year, the fan of the year ahead, and the plan; None without a forecast."""
     if story is None or data.origin is None:
         return None
     first = max(0, data.origin + 1 - SEASON)

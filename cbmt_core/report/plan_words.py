@@ -25,17 +25,17 @@ __all__ = [
 WIDE_RANGE = 40.0
 """Width of the 80 % range, in percent of its middle, from which a forecast is called wide."""
 MOVED = 2.0
-"""Percent from which a driver is said to rise or fall."""
+"""Change in percent from which on a driver is said to rise or fall."""
 DRIVER_LABELS = {driver: name[:1].upper() + name[1:] for driver, name in definition.DRIVER_LABELS.items()}
 
 
 def range_sentence(
     ends: tuple[float, float] | None, before: float | None, money: Money, borrowed: bool = False
 ) -> str:
-    """Between which sales the year will lie with 80 %; empty without a range.
+    """The 80 % range of the year's sales; empty without a range.
 
     Args:
-        borrowed: whether the range rests on how far forecasts of other data were off.
+        borrowed: whether the range was calibrated on other data.
     """
     if ends is None or not all(math.isfinite(end) for end in ends):
         return ""
@@ -51,7 +51,7 @@ def range_sentence(
 
 
 def short_history(weeks: int) -> str:
-    """What a history of so many weeks cannot tell; empty from a year on."""
+    """What cannot be known from so short a history; empty from a year on."""
     if weeks >= SEASON:
         return ""
     return (
@@ -102,7 +102,7 @@ class Signal:
     high: float | None = None
     """Ends of the 80 % range."""
     beside: str = ""
-    """What it is set beside, in words."""
+    """What it is compared with, in words."""
 
     @property
     def falls(self) -> bool:
@@ -144,7 +144,7 @@ def to_do(
 
     Args:
         year: 80 % range of the year's sales.
-        hard: how hard the firm is, in words, where it is among the hard ones.
+        hard: sentence for firms that are hard to forecast.
         known: whether drivers were forecast at all.
     """
     if not known:
@@ -186,7 +186,7 @@ def to_do(
 
 
 def _nothing_falls_among(judged: set[str]) -> str:
-    """What to say where some drivers do not fall and the others cannot be compared."""
+    """The sentence if some drivers do not fall and the others cannot be compared."""
     said = " and ".join(NOUNS[driver] for driver in NOUNS if driver in judged)
     left = " and ".join(NOUNS[driver] for driver in NOUNS if driver not in judged)
     text = f"No fall of more than 2% is forecast for {said}; {left} cannot be judged"

@@ -16,7 +16,7 @@ __all__ = ["LEVEL", "Bands", "Planning", "held_weeks", "read_bands", "read_plann
 
 
 LEVEL = 80
-"""Percent of a range that sentences and tables state."""
+"""Level of the ranges in sentences and tables, in percent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,8 @@ def read_bands(con: duckdb.DuckDBPyConnection, story: Story | None) -> Bands:
 
 
 def held_weeks(con: duckdb.DuckDBPyConnection, firm: str, model: str | None) -> tuple[int, int]:
-    """Of weeks that earlier forecasts and backtests of a model were about: how many lay within their range, of all."""
+    """Weeks of a model's earlier forecasts and backtests: how many lay within their range, and how many there
+    were."""
     ((inside, seen),) = con.execute(
         "SELECT count(*) FILTER (CAST(w.sales AS DOUBLE) BETWEEN b.low AND b.high), count(*) FROM forecast_band AS b "
         "JOIN firm_week AS w USING (firm, week) WHERE firm = ? AND b.model = ? AND b.purpose <> 'study' "

@@ -1,4 +1,4 @@
-"""Which forecast a firm's page is about, and the bridges that go with it."""
+"""The forecast that a firm's page shows, with its bridges."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Story:
     why: str
     """Why this model, as `forecast_choice` has it; empty where it names none."""
     note: str
-    """What the fit worked around; empty when nothing."""
+    """Problems of the fit; empty without any."""
 
     @property
     def label(self) -> str:
@@ -67,7 +67,7 @@ class Story:
 
 @dataclass(frozen=True)
 class Stories:
-    """The forecasts the pages are about."""
+    """The forecasts that pages show."""
 
     live: Mapping[str, Story]
     """By firm: the year ahead."""

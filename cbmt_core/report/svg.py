@@ -33,7 +33,7 @@ __all__ = [
 INK, GREY, FAINT = "#1f2933", "#8a96a3", "#e4e7eb"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
 PALETTE = (BLUE, ORANGE, GREEN, "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-"""Okabe and Ito's colours, told apart by readers with any colour vision."""
+"""Okabe and Ito's colours, distinguishable with any colour vision."""
 _RAMP = np.array([(18, 53, 91), (31, 112, 140), (94, 172, 152), (236, 214, 140)], dtype=float)
 """From dark to light, with lightness rising throughout."""
 
@@ -96,7 +96,7 @@ class Canvas:
     parts: list[str] = field(default_factory=list)
     hover: dict[str, Any] | None = None
     table: tuple[list[str], list[list[str | float]]] | None = None
-    """The numbers shown, as a header and rows, for the reader to take away; those on hovering unless stated."""
+    """The numbers shown, as a header and rows, for download as CSV; those on hovering unless stated."""
 
     @property
     def inner(self) -> tuple[float, float, float, float]:

@@ -1,4 +1,4 @@
-"""Track record: how far earlier forecasts were off, by weeks ahead and by vintage."""
+"""Track record: errors of earlier forecasts, by weeks ahead and by vintage."""
 
 from __future__ import annotations
 

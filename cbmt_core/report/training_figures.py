@@ -16,7 +16,7 @@ from cbmt_core.report.figures import png
 __all__ = ["learning_curves", "tuning_history"]
 
 Trials = Sequence[Mapping[str, Any]]
-"""A search as `FitRecord.trials` tells it."""
+"""Trials of a search, as in `FitRecord.trials`."""
 
 COLUMNS = 3
 TRAINING, VALIDATION = "#33658a", "#d1495b"

@@ -1,4 +1,4 @@
-"""What to watch in a firm's observed weeks: old customers, cohort quality and acquisition, up to the last week."""
+"""Warnings from a firm's observed weeks: old customers, cohort quality and acquisition, up to the last week."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["EARLY_WEEKS", "Watch", "acquisition_trend", "cohort_quality", "left_
 EARLY_WEEKS = 13
 """Weeks after the first order by which cohorts' quality is compared."""
 ENOUGH_CUSTOMERS = 50
-"""Customers below whom a year's cohorts say nothing about their quality."""
+"""Minimum number of customers of a year's cohorts for a statement on their quality."""
 HEAVY_CENSORED = 0.25
-"""Share of sales from customers of unknown age above which forecasts rest much on them."""
+"""Share of sales from customers of unknown age above which the page warns about them."""
 
 
 @dataclass(frozen=True)

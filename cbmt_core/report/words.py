@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 FLAT = 0.5
-"""Changes below this, in points or percent, are told as no change."""
+"""Changes below this, in points or percent, are described as no change."""
 SOURCES = {
     "order_volume": "repeat orders of the existing base",
     "spend_per_order": "spend per repeat order",
@@ -217,7 +217,7 @@ def backtested(label: str, origins: int, near: float | None, far: float | None, 
 
 
 def year_off(error: float | None, years: int) -> str:
-    """How far the totals of whole years were off; empty where no year has passed."""
+    """Errors of yearly totals; empty if no year has passed."""
     if not _known(error):
         return ""
     return f"The total of 52 weeks was off by {percent(error)} on average ({plural(years, 'forecast')})."
@@ -230,7 +230,7 @@ def unknown(label: str) -> str:
 
 
 def tested(label: str, smape: float | None, weeks: int, rank: int | None, models: int) -> str:
-    """How far the model was off in the study's holdout; empty where it was not tested."""
+    """The model's error in the study's holdout; empty if it was not tested."""
     if not _known(smape):
         return ""
     text = (

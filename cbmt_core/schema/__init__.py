@@ -1,4 +1,4 @@
-"""Every table: its columns, their types and meaning, and its key. The docs are made from here."""
+"""Every table: its columns, their types and meaning, and its key. docs/tables.md is generated from this."""
 
 from cbmt_core.schema.comparisons import COMPARISON_TABLES
 from cbmt_core.schema.diagnostics import DIAGNOSTIC_TABLES

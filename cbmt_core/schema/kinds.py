@@ -26,8 +26,8 @@ __all__ = [
 
 MONEY = "DECIMAL(18,4)"
 SCHEMAS = ("diagnostic", "exhibit")
-"""Schemas of the published file beside `main`, which holds what analysts ask for: what models learned and how they
-compare, and the paper's tables."""
+"""Schemas of the published file besides `main`, which holds the tables for analysts: `diagnostic` (what models
+learned, how they compare) and `exhibit` (the paper's tables)."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Table:
     partitioned: bool = True
     """False for tables made across firms: the lake holds one file of each."""
     schema: str = "main"
-    """Where it stands in the published file: main, diagnostic or exhibit."""
+    """Its schema in the published file: main, diagnostic or exhibit."""
     short: str = ""
     """Its name within that schema, where it is not `name`."""
     incidental: tuple[str, ...] = ()
-    """Columns that differ from run to run, such as seconds: another value there is no other content."""
+    """Columns that differ from run to run, such as seconds, and are left out of content digests."""
 
     @property
     def relation(self) -> str:

@@ -26,7 +26,7 @@ def make(work: Work) -> Made:
     try:
         tables = read_tables(*paths)
     except BadTable as error:
-        # The note stands in `diagnostic`; the step counts as not done, so that a mended file is read.
+        # The note goes into `diagnostic`; the step counts as not done, so that a corrected file is read.
         return replace(diagnostic_made(work, calibration_tables(None, str(error))), rejected=str(error))
     model = reference_of(work.frame("accuracy")["model"].unique())
     sales = weekly_sales(work.con, work.relations(), work.study, model)

@@ -18,7 +18,7 @@ from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Made, Picture, Work
 
 MOST_ROWS = 500_000
-"""Rows of orders and cohort weeks that firms prepared together may have: so many are held in memory at a time."""
+"""Maximum number of rows of orders and cohort weeks of firms prepared together, because they are held in memory."""
 
 
 def together(project: Project, units: Sequence[Unit]) -> int:
@@ -63,7 +63,7 @@ def make(work: Work) -> Made:
         "quarantine": {"reasons": ", ".join(f"{reason} {count:,}" for reason, count in reasons) or "none"}
     }
     if tables.errors:
-        # A firm that cannot be trusted keeps its last good tables; its quarantine says what is wrong now.
+        # A firm that cannot be trusted keeps its last good tables; only its quarantine is new.
         return Made(
             {"quarantine": "quarantine"},
             metadata=found,
@@ -107,7 +107,8 @@ def _layers(con: duckdb.DuckDBPyConnection, unit: Unit, currency: str) -> Pictur
 
 
 def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
-    # How a source is read is part of the intake's digest: another source makes no firm of this one stale.
+    # How a source is read is part of the intake's digest, so a change of one source does not affect firms of
+    # another.
     assert unit is not None
     return {
         "intake": project.intake.units().get(unit, ""),

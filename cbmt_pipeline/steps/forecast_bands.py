@@ -1,6 +1,7 @@
 """Ranges of every live forecast and backtest: calibrated draws, and bands as their quantiles.
 
-Those of the study are made by the same code, in `study_bands`, so that no live range waits for the study's models.
+Those of the study are made by the same code in `study_bands`, so that live ranges do not wait for the study's
+models.
 """
 
 import pandas as pd
@@ -46,7 +47,7 @@ def make(work: Work) -> Made:
         made = band_tables(firm, models, at, keep_draws=chosen, tell=work.tell)
     ranges = made["forecast_band"]
     if at.purpose == "study":
-        # Draws of every model would be twenty times the bytes; the seed gives the same ones again.
+        # Draws of every model would take twenty times the space; the seed reproduces them.
         return Made(
             {"forecast_band": ranges}, metadata={"models": ranges["model"].nunique(), "bands": len(ranges)}
         )

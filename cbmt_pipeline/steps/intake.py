@@ -7,7 +7,7 @@ from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Made, Work
 
 UNFINISHED = ".unfinished"
-"""A file that is there while the step is carried out."""
+"""Marker file that exists while the step is carried out."""
 
 
 def make(work: Work) -> Made:
@@ -26,7 +26,7 @@ def make(work: Work) -> Made:
     ledger = project.intake.ledger()
     gone = []
     if not report.failed:
-        # A firm that was renamed in its file, or whose source was taken out, would be counted beside the others.
+        # A firm that was renamed in its file, or whose source was removed, would otherwise be counted too.
         with project.committing():
             project.manifests.keep_only({unit.slug for unit in units})
             gone = project.lake.keep_only(units)
@@ -43,7 +43,7 @@ def make(work: Work) -> Made:
             "firms": len(units),
             "firms_gone": len(gone),
         },
-        # What other sources brought is there all the same.
+        # The other sources have been stored.
         rejected="\n".join(_left(name, why) for name, why in report.failed.items()),
     )
 
@@ -57,7 +57,7 @@ def _left(name: str, why: str) -> str:
 def _stale(project: Project) -> bool:
     """Whether there are new files, a removed source, or a source without files, which the step reports."""
     if (project.intake.folder / UNFINISHED).exists():
-        return True  # Killed, maybe after the ledger was written and before firms that are gone were removed.
+        return True  # The last run was killed, perhaps between writing the ledger and removing firms that are gone.
     names = {source.name for source in project.config.sources}
     gone = any(entry.source not in names for entry in project.intake.ledger())
     try:

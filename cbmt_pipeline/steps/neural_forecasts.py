@@ -14,7 +14,7 @@ from cbmt_pipeline.work import Made, Work
 
 def make(work: Work) -> Made:
     tuned = work.state.is_current(work.plan["tuned_models"], work.origin, work.unit)
-    # A network that broke has no item but a fit with its reason, which is recorded as a forecast would be.
+    # A network that failed has no item but a fit with the reason, which is recorded like a forecast.
     absent = [name for name in work.items if not (tuned and tuned_models.was_tried(work, tuned, name))]
     if absent:
         names = ", ".join(absent)

@@ -17,7 +17,7 @@ MODEL = "cbmt_plus"
 
 
 def make(work: Work) -> Made:
-    # Imported here: Torch takes seconds, and whoever only lists the steps needs none of it.
+    # Imported late: Torch takes seconds, and listing the steps does not need it.
     from cbmt_core.models.plus import learn_priors
     from cbmt_core.report.prior_figures import priors_picture
 
@@ -30,7 +30,7 @@ def make(work: Work) -> Made:
     with threadpool_limits(1):
         series = _series(work)
         if series["firm"].nunique() < 2:
-            # A firm by itself teaches its own prior, at its own origin.
+            # With one firm, each forecast learns its own prior.
             note = "a prior is learned from two firms on; a firm by itself teaches its own"
             return Made({"path_prior": TABLES["path_prior"].empty()}, metadata={"firms": 0, "note": note})
         priors = learn_priors(series, country, progress)
@@ -47,7 +47,7 @@ def _series(work: Work) -> pd.DataFrame:
     from cbmt_core.models.plus import MOST_FIRMS, SERIES_COLUMNS, is_clear, weekly_series
 
     tables = work.state.of_firms(work.plan["firm_data"], None)
-    # A firm whose newer orders were refused teaches as far as its last good tables reach.
+    # A firm whose newer orders were refused is used as far as its last good tables reach.
     known = [unit for unit, manifest in tables.items() if manifest.covers(work.at.week)]
     frames = [pd.DataFrame({name: [] for name in SERIES_COLUMNS})]
     clear = 0

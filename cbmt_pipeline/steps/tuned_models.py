@@ -30,7 +30,7 @@ def make(work: Work) -> Iterator[Made]:
     profile = work.options.profile or project.config.networks.profile
     panel = work.panel()
     fits: list[ModelFit] = []
-    # Two searches of one firm at a time would each take the other's trial for a dead one.
+    # Two concurrent searches of one firm would each mistake the other's running trial for an abandoned one.
     with atomic.only_one(project.search_lock(week, work.firm)):
         check_storage(project.search_storage(week, work.firm))
         for k, name in enumerate(work.items):
