@@ -39,9 +39,9 @@ Tags = dict[str, dict[str, str]]
 
 _DESCRIPTIONS = {
     "models": "Names of models; all of them unless stated.",
-    "profile": "smoke, demo, quick, standard or paper: how much work networks may be. cbmt.toml's unless stated.",
+    "profile": "Budget of tuning and training: smoke, demo, quick, standard or paper. cbmt.toml's unless stated.",
     "seed": "Seed of every fit.",
-    "fresh": "Search and train again what is up to date, and forget the trials of earlier searches.",
+    "fresh": "Search and train again what is up to date, and delete the trials of earlier searches.",
 }
 
 
@@ -55,7 +55,7 @@ def step_config(step: Step) -> type[dg.Config]:
     }
     wanted["only_missing"] = (
         bool,
-        pydantic.Field(default=False, description="Leave alone what is up to date."),
+        pydantic.Field(default=False, description="Skip what is up to date."),
     )
     if step.has_origins:
         wanted["purposes"] = (

@@ -68,7 +68,7 @@ def evaluation(verdict: Verdict, partition: str) -> dg.AssetCheckEvaluation:
         passed=verdict.passed and not verdict.warnings,
         blocking=verdict.table in CHECKED_TABLES,
         severity=dg.AssetCheckSeverity.ERROR if verdict.errors else dg.AssetCheckSeverity.WARN,
-        description="; ".join([*verdict.errors, *verdict.warnings]) or "every expectation holds",
+        description="; ".join([*verdict.errors, *verdict.warnings]) or "all expectations are met",
         metadata={
             "expectations": dg.MetadataValue.text(f"{verdict.evaluated} evaluated"),
             "findings": dg.MetadataValue.md("\n".join(lines) or "none"),

@@ -42,7 +42,7 @@ class _Group(click.Group):
         except CbmtError as error:
             raise click.ClickException(str(error)) from None
         except KeyboardInterrupt:
-            console.print("\nstopped; the same command goes on from here")
+            console.print("\nstopped; the same command resumes from here")
             sys.exit(130)
         except Exception as error:
             if isinstance(error, click.ClickException | click.exceptions.Exit | click.Abort):

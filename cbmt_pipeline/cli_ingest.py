@@ -344,4 +344,4 @@ def remove(project: Project, name: str, yes: bool) -> None:
     if sys.stdin.isatty() and not yes:
         click.confirm(f"take {name!r} out of the project?", abort=True)
     remove_source(project.root, name)
-    console.print(f"source {name!r} was taken out; the next `cbmt run` forgets its rows", markup=False)
+    console.print(f"source {name!r} was taken out; the next `cbmt run` removes its rows", markup=False)

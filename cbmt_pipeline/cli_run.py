@@ -64,7 +64,9 @@ def read_new_files(project: Project) -> None:
     if gone := sorted(
         {unit.name for unit in there} - {unit.name for unit in project.lake.units("firm_week")}
     ):
-        console.print(f"in no source any more, and taken out of the tables: {', '.join(gone)}", markup=False)
+        console.print(
+            f"no longer in any source, and removed from the tables: {', '.join(gone)}", markup=False
+        )
 
 
 def _set_aside(project: Project, entry: FileReport) -> str:
@@ -85,7 +87,7 @@ def _set_aside(project: Project, entry: FileReport) -> str:
 @click.option(
     "--profile",
     type=click.Choice(PROFILE_NAMES),
-    help="How much work the networks may be.  [default: cbmt.toml's, or quick]",
+    help="Budget for tuning and training the networks.  [default: cbmt.toml's, or quick]",
 )
 @click.option("--no-networks", is_flag=True, help="Leave out the networks: seconds a firm, not minutes.")
 @click.option("--live-only", is_flag=True, help="Only the year ahead: no backtests, no study.")
@@ -93,7 +95,7 @@ def _set_aside(project: Project, entry: FileReport) -> str:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Keep a line for every step, and say which diagnostics there are not.",
+    help="Keep a line for every step, and list missing diagnostics.",
 )
 @click.option("--timings", is_flag=True, help="Say at the end how many seconds each step took.")
 @click.option("--all", "everything", is_flag=True, help="Remake every firm, also those that are up to date.")
@@ -319,7 +321,7 @@ class Job:
             console.print(f"warning: {text}", style="yellow", markup=False)
         if len(warnings) > MOST_LISTED:
             console.print(
-                f"and {len(warnings) - MOST_LISTED} more warnings: the checks `trusted` in the UI tell them"
+                f"and {len(warnings) - MOST_LISTED} more warnings: see the checks `trusted` in the UI"
             )
         trouble = [plain_text(outcome.failure) for outcome in outcomes if not outcome.success]
         if step.name != "warehouse" and (cause := next(filter(stops_all, trouble), "")):

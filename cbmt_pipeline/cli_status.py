@@ -75,7 +75,7 @@ def _print_steps(state: State, units: list[Unit]) -> bool:
         if step.has_origins and not origins:
             done, note = "-", "the history is too short"
         elif outdated & {other.name for other in plan.needed(step)}:
-            note = "made again if its inputs come out different"
+            note = "made again if its inputs change"
         elif blocked := len(lacking) - len({task.unit for task in tasks}):
             note = f"{blocked:,} cannot be made yet"
         if tasks or note.startswith("made"):
@@ -226,10 +226,10 @@ def _dagster(project: Project) -> Iterator[Finding]:
     if orphans:
         yield (
             WARN,
-            f"{len(orphans):,} runs look under way and are not: the next cbmt run or cbmt ui fails them",
+            f"{len(orphans):,} orphaned runs look unfinished: the next cbmt run or cbmt ui marks them as failed",
         )
     else:
-        yield OK, "no run looks under way that is not"
+        yield OK, "no orphaned runs"
 
 
 def _firms(project: Project) -> Iterator[Finding]:

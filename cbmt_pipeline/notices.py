@@ -86,7 +86,7 @@ def notice_of(
     own = _only_partition(run)
     if own and not firms:
         firms[Unit.from_key(own).name] = "\n".join(filter(None, reasons))
-    reason = "\n".join(filter(None, reasons)) or "its process ended without a word"
+    reason = "\n".join(filter(None, reasons)) or "its process ended without an error message"
     steps = tuple(name for name in failed if name)
     advice = _advice([by_name.get(n) for n in steps], firms)
     if run.tags.get(WILL_RETRY_TAG) == "true":
@@ -129,14 +129,14 @@ def _innermost(event: dg.DagsterEvent) -> str:
 
 def _advice(steps: list[Step | None], firms: dict[str, str]) -> str:
     if not steps:
-        return "start it again (Runs > this run > Re-execute, or `cbmt run`): it goes on where it was."
+        return "start it again (Runs > this run > Re-execute, or `cbmt run`): it resumes where it stopped."
     if any(step and step.group == "data" for step in steps):
         if firms:
             return (
-                "mend the firm's source file, or change [quality] in cbmt.toml if the limit is wrong for you; the "
+                "correct the firm's source file, or change [quality] in cbmt.toml if the limit is wrong for you; the "
                 "table quarantine lists the rows. Then `cbmt run`, or materialise the failed partitions in the UI."
             )
-        return "mend the source that is named; its earlier data and every other source are as they were."
+        return "correct the source that is named; its earlier data and every other source are as they were."
     return (
         "look at the run's log in the UI; `cbmt doctor` checks disk, folders and settings. Then materialise the failed "
         "partitions in the UI, or `cbmt run`: only what failed is made again."

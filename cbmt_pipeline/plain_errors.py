@@ -15,8 +15,8 @@ FULL = 1_000_000
 """Bytes free below which a disk is full."""
 
 _ADVICE = {
-    errno.ENOSPC: "the disk is full: make room and run the same command again, it goes on where it was",
-    errno.EDQUOT: "the disk quota is used up: make room and run the same command again, it goes on where it was",
+    errno.ENOSPC: "the disk is full: make room and run the same command again, it resumes where it stopped",
+    errno.EDQUOT: "the disk quota is used up: make room and run the same command again, it resumes where it stopped",
     errno.EROFS: "the folder is on a read-only file system: mount it for writing, or use --project with another folder",
     errno.EACCES: "this user may not read or write it: change its owner or mode (chown, chmod), or use another user",
     errno.EPERM: "this user may not read or write it: change its owner or mode (chown, chmod), or use another user",

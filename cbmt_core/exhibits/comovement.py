@@ -26,7 +26,7 @@ UNITS = {
     "placebo": "log odds per SD",
 }
 LEVELS = ("low", "medium", "high")
-FIRMS = Column("firms", "INTEGER", "firms it rests on")
+FIRMS = Column("firms", "INTEGER", "firms it is based on")
 NOTE = Column("note", "VARCHAR", "what is missing where there are no numbers")
 
 
@@ -82,7 +82,7 @@ EXHIBITS = (
         "Table: Cross-Metric Co-Movement and Joint-Model Performance (tab:comovement_main_results)",
         "A win is a lower SMAPE of total sales by cbmt than by single_task. An association, not a cause. "
         "Drivers are in log(1 + x), as the paper prints it; adjusted ones also lose slow movement and holidays, "
-        "because trends correlate in every firm and the calendar is told to every model.",
+        "because trends correlate in every firm and every model has the calendar as an input.",
         tests,
     ),
     Exhibit(

@@ -138,7 +138,7 @@ def _young(number: int, others: bool) -> str:
     if number == 0:
         return ""
     if not others:
-        return f"No firm has {SEASON} observed weeks yet, so there is no change to tell."
+        return f"No firm has {SEASON} observed weeks yet, so there is no change to report."
     are = "is" if number == 1 else "are"
     return f"{words.plural(number, 'firm')} with fewer than {SEASON} observed weeks {are} not in the total."
 

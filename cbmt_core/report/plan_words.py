@@ -46,7 +46,7 @@ def range_sentence(
         moves = [percent(100 * (end / before - 1), plus=True) for end in ends]
         text += f" ({moves[0]} to {moves[1]})"
     if borrowed:
-        text += "; the width is borrowed from other firms' forecasts, not yet learned from these data"
+        text += "; its width is borrowed from other firms' forecasts, not yet learned from these data"
     return text + "."
 
 

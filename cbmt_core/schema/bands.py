@@ -26,9 +26,9 @@ BAND_TABLES = (
             PURPOSE,
             Column("driver", "VARCHAR", "acquisition, repeat or order_value"),
             Column(
-                "lasting", "DOUBLE", "factor of the errors that stay, with seven quarters of history or more"
+                "lasting", "DOUBLE", "factor of the lasting errors, with seven quarters of history or more"
             ),
-            Column("weekly", "DOUBLE", "factor of the errors that come and go"),
+            Column("weekly", "DOUBLE", "factor of the weekly errors"),
             Column(
                 "own", "DOUBLE", "the firm's own multiplier of both, which follows how often its bands missed"
             ),

@@ -63,9 +63,7 @@ COMPARISON_TABLES = (
             Column("mean", "DOUBLE", "mean error"),
             Column("sd", "DOUBLE", "standard deviation across firms; NULL for one firm", nullable=True),
             Column("median", "DOUBLE", "median error"),
-            Column(
-                "gap", "DOUBLE", "percent of the mean error that the reference does not make", nullable=True
-            ),
+            Column("gap", "DOUBLE", "percent by which the reference's mean error is lower", nullable=True),
             Column("median_gap", "DOUBLE", "the same of the median error", nullable=True),
             Column("models_ranked", "INTEGER", "models that forecast all five outcomes"),
             Column("average_rank", "DOUBLE", "mean rank among them, 1 is best", nullable=True),

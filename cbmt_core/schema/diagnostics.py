@@ -13,7 +13,7 @@ def _number(name: str, meaning: str) -> Column:
     return Column(name, "DOUBLE", meaning, nullable=True)
 
 
-FIRMS = Column("firms", "INTEGER", "firms it rests on")
+FIRMS = Column("firms", "INTEGER", "firms it is based on")
 NEEDED = Column("firms_needed", "INTEGER", "firms below which there are no numbers")
 EXPLAINED = Column("model", "VARCHAR", "model whose error is predicted")
 FEATURE = Column("feature", "VARCHAR", "name of the feature; exhibit.contextual_features explains it")
@@ -49,7 +49,7 @@ _ALL = (
     ),
     Table(
         "difficulty_feature",
-        "What is known of a firm at the forecast origin that may tell how hard it is to forecast.",
+        "Features of a firm, known at the forecast origin, that may predict how hard it is to forecast.",
         ("firm", "feature"),
         (
             FIRM,
@@ -189,7 +189,7 @@ _ALL = (
     ),
     Table(
         "difficulty_r2",
-        "How much of the differences in error between firms the features explain, firm by firm out of fold.",
+        "Share of the differences in error between firms that the features explain, out of fold.",
         ("outcome", "model", "meta_model"),
         (
             OUTCOME,

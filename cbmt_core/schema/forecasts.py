@@ -11,7 +11,7 @@ __all__ = ["MODEL_TABLES"]
 _SPREADS = {
     "lasting": "errors of level, trend and season",
     "lasting_mean": "the same, of the mean over the weeks up to this one",
-    "weekly": "errors that come and go",
+    "weekly": "transient errors of single weeks",
     "weekly_mean": "the same, of the mean over the weeks up to this one",
 }
 
@@ -29,7 +29,9 @@ MODEL_TABLES = (
             Column("succeeded", "BOOLEAN", "whether there is a forecast"),
             Column("reason", "VARCHAR", "why there is none", nullable=True),
             Column("converged", "BOOLEAN", "whether every estimation converged", nullable=True),
-            Column("diagnosis", "VARCHAR", "what was worked around, in words; empty when nothing was"),
+            Column(
+                "diagnosis", "VARCHAR", "problems of the fit and how they were handled; empty without any"
+            ),
             Column("parameters", "JSON", "estimates and choices", nullable=True),
             Column(
                 "validation_error",
@@ -58,7 +60,7 @@ MODEL_TABLES = (
                 "acquired", "DOUBLE", "new customers; NULL if the model forecasts sales alone", nullable=True
             ),
             Column("orders", "DOUBLE", "orders; NULL if the model forecasts sales alone", nullable=True),
-            Column("repeat_orders", "DOUBLE", "orders that are no one's first; NULL likewise", nullable=True),
+            Column("repeat_orders", "DOUBLE", "repeat orders; NULL likewise", nullable=True),
             Column(
                 "ropc", "DOUBLE", "repeat orders per customer acquired so far; NULL likewise", nullable=True
             ),
@@ -90,7 +92,8 @@ MODEL_TABLES = (
     ),
     Table(
         "forecast_spread",
-        "What bands are made from: customers already there in each forecast, and the errors a model expects of itself.",
+        "What bands are made from: customers already there in each forecast, and the standard deviations that "
+        "a model expects of its errors.",
         ("firm", "model", "origin", "purpose", "week"),
         (
             FIRM,
@@ -158,8 +161,8 @@ MODEL_TABLES = (
             Column(
                 "series",
                 "VARCHAR",
-                "acquisition, repeat or aov (relative to what the cohorts' age lets expect), or sales; empty for what "
-                "the scope's series have in common",
+                "acquisition, repeat or aov (relative to what is expected from the cohorts' age), or sales; "
+                "empty for what the scope's series have in common",
             ),
             Column(
                 "parameter",

@@ -115,11 +115,16 @@ ORDER_TABLES = (
             Column("rows_in", "BIGINT", "source rows that name the firm"),
             Column("rows_used", "BIGINT", "of these, rows merged into orders"),
             Column("rows_quarantined", "BIGINT", "of these, rows in quarantine"),
-            Column("rows_bad", "BIGINT", "of these, rows that say something against the data", nullable=True),
-            Column("guest_rows", "BIGINT", "rows in quarantine for want of a customer", nullable=True),
-            Column("refund_rows", "BIGINT", "source rows that give money back", nullable=True),
-            Column("refunds", MONEY, "money given back that was taken off orders", nullable=True),
-            Column("refunds_unmatched", MONEY, "money given back that found no order", nullable=True),
+            Column(
+                "rows_bad",
+                "BIGINT",
+                "of these, bad rows: refunds, guests, duplicates and rows out of the dates do not count",
+                nullable=True,
+            ),
+            Column("guest_rows", "BIGINT", "rows in quarantine because they name no customer", nullable=True),
+            Column("refund_rows", "BIGINT", "source rows with refunds", nullable=True),
+            Column("refunds", MONEY, "refunds taken off orders", nullable=True),
+            Column("refunds_unmatched", MONEY, "refunds that match no order", nullable=True),
         ),
     ),
 )
@@ -136,7 +141,7 @@ _DATES = (
     ),
 )
 TIMELINE = Table(
-    "timeline", "One row: all that the weeks of the tables follow from.", ("observed_from",), _DATES
+    "timeline", "One row: the dates that determine the weeks of all tables.", ("observed_from",), _DATES
 )
 STUDY = Table(
     "study",

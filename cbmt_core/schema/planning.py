@@ -141,7 +141,7 @@ PLANNING_TABLES = (
                 "VARCHAR",
                 "existing, to_come, total; tail: existing customers beyond the horizon, an estimate in no total",
             ),
-            Column("customers", "DOUBLE", "customers it rests on"),
+            Column("customers", "DOUBLE", "customers it is based on"),
             Column("sales", "DOUBLE", "sales; NULL where the history is too short for a tail", **_MAYBE),
             *_range("sales", "sales", nullable=True),
             Column("discounted_sales", "DOUBLE", "sales discounted to the origin", **_MAYBE),

@@ -9,7 +9,7 @@ __all__ = ["ANSWER_VIEWS", "FORECAST_VIEWS"]
 _DRIVERS = {
     "acquired": "new customers",
     "orders": "orders, first and repeat",
-    "repeat_orders": "orders that are no one's first",
+    "repeat_orders": "repeat orders",
     "ropc": "repeat orders per customer acquired so far",
     "aov": "average order value",
     "sales": "sales",

@@ -152,8 +152,8 @@ def test_status_says_what_is_not_made_and_what_rests_on_it(made: Project) -> Non
     lines = {line.split()[0]: line for line in shown.output.splitlines() if line.strip()}
     assert "3 of 3" in lines["firm_data"]
     assert "0 of 3" in lines["benchmark_forecasts"]
-    assert "made again if its inputs come out different" in lines["exhibits"]
-    assert lines["warehouse"].rstrip().endswith("made again if its inputs come out different")
+    assert "made again if its inputs change" in lines["exhibits"]
+    assert lines["warehouse"].rstrip().endswith("made again if its inputs change")
     assert f"its forecast of {made.timeline().panel.last} is to be made" in shown.output
 
 
