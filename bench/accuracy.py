@@ -4,9 +4,9 @@
     python bench/accuracy.py data/accuracy --firms 4        the first four of them
     python bench/accuracy.py data/accuracy --only-tell      the tables alone
 
-Firms and seed stand fixed here, and are used for nothing but this comparison. Networks get their own search
+Firms and seed are fixed, and used for nothing but this comparison. Networks get their own search
 (`--profile`), `cbmt_plus` the priors learned from the calibration weeks of these firms. With statsforecast and prophet
-installed (see bench/topline.py) the topline models stand beside them. About a minute of one core for each firm.
+installed (see bench/topline.py) the topline models are shown too. About a minute of one core for each firm.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def main() -> None:
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
     if not asked.only_tell:
-        # An order of no meaning, so that a part of the firms is a fair sample.
+        # A pseudo-random order, so that some of the firms are a fair sample.
         firms = np.random.default_rng(0).permutation(FIRMS)[: asked.firms]
         with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
             follow("models", [pool.submit(do_firm, int(k), asked.folder, asked.profile) for k in firms])

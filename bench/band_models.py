@@ -7,8 +7,8 @@
 Firms and design are those of bench/bands.py. Ranges are made as the study's are: `cbmt_plus` has its own distribution,
 with factors learned from the backtests before; models with two earlier backtests of every firm have errors of their
 own; the others borrow the errors of the default models. Each model is compared with `cbmt_plus` on the firms it has.
-Because borrowed ranges may be too wide or too narrow for a model, its CRPS is also told for the one width, common to
-all firms, that would have been best in hindsight.
+Because borrowed ranges may be too wide or too narrow for a model, its CRPS is also given for the one width, common
+to all firms, that would have been best in hindsight.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ class Bench:
             borrowed = band_tables(firm, list(MODELS), Origin(week, HORIZON, "study"))["forecast_band"]
             spent += time.process_time() - clock
             frames.append(borrowed)
-            # Models of the study without backtests that are cheap enough to have some here: with errors of their own.
+            # Models of the study without backtests that are cheap enough to get some here use errors of their own.
             others = [name for name in FLOORS if name not in LENDERS]
             own_errors = band_tables(replace(firm, paths=own), others, Origin(week, HORIZON, "study"))[
                 "forecast_band"

@@ -1,4 +1,4 @@
-"""Whether bands hold what they promise: coverage, interval scores and CRPS on simulated firms nobody tuned on.
+"""Coverage, interval scores and CRPS of bands on simulated firms nobody tuned on.
 
     python bench/bands.py data/bands                       60 firms of economy 8811; goes on where it was stopped
     python bench/bands.py data/bands --topline PYTHON      also MSTL and AutoETS, by a Python that has statsforecast

@@ -25,7 +25,7 @@ from panel_results.setting import commit, machine, versions
 from cbmt_core.simulate import Economy, truth_of
 
 RECORD = "big_panel.json"
-"""In the project's folder: with what, and for how long, it was run."""
+"""File in the project's folder: how and for how long it was run."""
 RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
 
 

@@ -69,7 +69,7 @@ def priors(firms: int, seed: int) -> PathPriors:
 
 
 def forecasts(model: str, firms: int, seed: int) -> pd.DataFrame:
-    """Rows of `forecast_week` with the columns that count here, from every origin."""
+    """Rows of `forecast_week` from every origin, with the columns that are needed."""
     frames = []
     for k, panel in enumerate(panels(firms, seed)):
         for origin in ORIGINS:

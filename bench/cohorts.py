@@ -97,7 +97,7 @@ def with_pandas(path: Path, *, coded: bool = False) -> tuple[float, float]:
         frame["order_id"] = order_ids.to_pandas()
     del table, customers
     frame = frame[frame["week"] < len(study)]
-    # A customer's initial order: the earliest; only rows at that time are told apart by their id.
+    # A customer's initial order: the earliest; only rows at that time are distinguished by their id.
     earliest = frame.groupby("customer", sort=False)["ordered_at"].transform("min")
     first = frame[frame["ordered_at"].to_numpy() == earliest.to_numpy()]
     if coded:

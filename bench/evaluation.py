@@ -5,7 +5,7 @@
 
 Forecasts of the study's size (119 known cohorts and 47 later ones over 47 weeks, 6,721 rows a firm and
 model) are written as lake files into a temporary folder; values are random, so they do not compress.
-Each measurement is a process of its own. Processor time is told beside wall time, for busy machines.
+Each measurement is a process of its own. Processor time is printed besides wall time, for busy machines.
 """
 
 from __future__ import annotations

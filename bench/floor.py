@@ -1,11 +1,11 @@
-"""How low an error can be: forecasts of the simulator's sales by one who knows everything but the future.
+"""How low an error can be: forecasts of the simulator's sales with everything known but the future.
 
     python bench/floor.py                  the sixty firms of bench/accuracy.py
     python bench/floor.py --seed 504       those of another economy
 
-That one knows each firm's parameters, season and trend, the quality of every cohort and the state of everything that
-moves the drivers at the origin. From there on states go on as they are expected to: deviations fade, steps stay,
-events come at their average rate. What is left is what nobody could have known.
+Known are each firm's parameters, season and trend, the quality of every cohort, and all states of the drivers at
+the origin. After it, states follow their expectations: deviations fade, steps stay, events come at their average
+rate. The remaining error cannot be avoided by any model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What does not depend on the size of firms: processor seconds of each stage for 1,000 and 5,000 tiny firms.
+"""Cost that does not depend on the size of firms: processor seconds of each stage for 1,000 and 5,000 tiny firms.
 
     python bench/many_firms.py data/many                    1,000 firms, then 5,000; goes on where it was stopped
     python bench/many_firms.py data/many --firms 100 500    other sizes

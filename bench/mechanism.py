@@ -16,8 +16,8 @@ own final training:
 
 The setting was found for `cbmt`; no control has a search of its own, which favours `cbmt`.
 
-One control is run on all firms before the next begins. Severing takes the place of shuffling: a walk forward has
-nothing to shuffle a forecast week with. Firms and seed are used for nothing but this comparison.
+One control is run on all firms before the next begins. Severing replaces shuffling, because the forecast weeks of a
+walk forward cannot be shuffled. Firms and seed are used for nothing but this comparison.
 """
 
 from __future__ import annotations
@@ -257,10 +257,10 @@ def main() -> None:
     asked.folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
-    # An order of no meaning, so that a part of the firms is a fair sample.
+    # A pseudo-random order, so that some of the firms are a fair sample.
     firms = np.random.default_rng(0).permutation(FIRMS)[: asked.firms]
     others = [name for name in FAMILY_PARTS if asked.families and name != REFERENCE]
-    # Each control goes beside `cbmt` firm by firm, so that a run that was stopped still compares.
+    # Each control runs firm by firm, so that an interrupted run can be compared too.
     for name in [] if asked.only_tell else [*asked.controls, *others]:
         for place, k in enumerate(firms, 1):
             for each in (REFERENCE, name):
