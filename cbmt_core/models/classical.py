@@ -89,5 +89,5 @@ class FittedClassical:
             acquisition=DiffusionFit.from_values(values["acquisition"]),
             ropc=RopcRegression.from_values(values["ropc"]),
             aov=AovRegression.from_values(values["aov"]),
-            record=FitRecord(**values["record"]),
+            record=FitRecord.from_values(values["record"]),
         )

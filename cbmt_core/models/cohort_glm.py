@@ -183,7 +183,7 @@ class FittedCohortGlm:
                 )
                 for k, scalars in values["scalars"].items()
             },
-            record=FitRecord(**values["record"]),
+            record=FitRecord.from_values(values["record"]),
         )
 
 

@@ -79,7 +79,7 @@ class FittedSeasonalNaive:
             curve=arrays["curve"],
             ropc_level=arrays["ropc"],
             aov_level=arrays["aov"],
-            record=FitRecord(**values["record"]),
+            record=FitRecord.from_values(values["record"]),
         )
 
 
