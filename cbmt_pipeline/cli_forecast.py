@@ -21,8 +21,13 @@ if TYPE_CHECKING:
 
 __all__ = ["forecast"]
 
-WIDTH = 108
+WIDTH = 130
 """Columns of the table: numbers are never cut off, whatever the terminal."""
+SOURCES = {
+    "order_volume": "repeat orders of the existing base",
+    "spend_per_order": "spend per order",
+    "net_replenishment": "net customer-base replenishment",
+}
 QUARTERS = """
     WITH ahead AS (SELECT (horizon - 1) // 13 AS quarter, min(week) AS first, max(week) + 6 AS last,
             count(*) AS weeks, sum(sales) AS sales, sum(orders) AS orders, sum(acquired) AS acquired
@@ -51,7 +56,8 @@ class Published:
     sources: list[Any]
     """The bridge's sources of the change in sales."""
     ranges: list[Any]
-    """Low and high end of the year's sales at 80 %, and where the range comes from."""
+    """80 % ranges: outcome (sales, the change, its sources), period (quarter, year), first day, ends, and where they
+    come from."""
     notes: list[Any]
     """What the model says about its fit."""
     weeks: int
@@ -79,15 +85,24 @@ def forecast(project: Project, firm: str) -> None:
     ahead = weeks_ahead(SEASON, found.origin)
     console.print(f"{found.firm}: {ahead}, by {found.model} ({found.why})", markup=False)
     Console(width=max(console.width, WIDTH), highlight=False).print(_table(found))
-    for low, high, source in found.ranges:
+    years = {outcome: ends for outcome, period, _, *ends in found.ranges if period == "year"}
+    if "sales" in years:
+        low, high, source = years["sales"]
         borrowed = "; the range is borrowed, not calibrated on your data" if source == "borrowed" else ""
         console.print(f"four years in five end between {low:,.0f} and {high:,.0f}{borrowed}")
     if found.sources and found.sources[0][5] is None:
-        base, change, volume, spend, new, _ = found.sources[0]
-        console.print(
-            f"change {change:+,.0f} ({100 * change / base:+.1f} %): repeat orders of the existing base {volume:+,.0f}, "
-            f"spend per order {spend:+,.0f}, net customer-base replenishment {new:+,.0f}"
+        base, change, *sources, _ = found.sources[0]
+        parts = ", ".join(
+            f"{name} {value:+,.0f}" for name, value in zip(SOURCES.values(), sources, strict=True)
         )
+        console.print(f"change {change:+,.0f} ({100 * change / base:+.1f} %): {parts}")
+        between = [
+            f"{name} {years[outcome][0]:+,.0f} to {years[outcome][1]:+,.0f}"
+            for outcome, name in {"sales_change": "change", **SOURCES}.items()
+            if outcome in years
+        ]
+        if between:
+            console.print(f"in four years of five: {', '.join(between)}")
     elif found.sources:
         console.print(f"its sources cannot be told apart: {found.sources[0][5]}", markup=False)
     if short := short_history(found.weeks):
@@ -122,8 +137,9 @@ def _published(con: duckdb.DuckDBPyConnection, firm: str) -> Published:
         [name, model, origin],
     ).fetchall()
     ranges = con.execute(
-        "SELECT low, high, source FROM forecast_band WHERE firm = ? AND model = ? AND origin = ? "
-        "AND purpose = 'live' AND outcome = 'sales' AND period = 'year' AND level = 80",
+        "SELECT outcome, period, week, low, high, source FROM forecast_band WHERE firm = ? AND model = ? "
+        "AND origin = ? AND purpose = 'live' AND level = 80 AND (period = 'year' OR period = 'quarter' "
+        "AND outcome = 'sales')",
         [name, model, origin],
     ).fetchall()
     notes = con.execute(
@@ -139,23 +155,29 @@ def _published(con: duckdb.DuckDBPyConnection, firm: str) -> Published:
 
 def _table(found: Published) -> Table:
     """Quarters and their sum; the last year only where all its weeks are there."""
-    table = Table("from", "to", f"sales, {found.currency}", "last year", "change", "orders", "last year",
-                  "new customers", "last year", box=None, pad_edge=False)  # fmt: skip
+    table = Table("from", "to", f"sales, {found.currency}", "four in five between", "last year", "change", "orders",
+                  "last year", "new customers", "last year", box=None, pad_edge=False)  # fmt: skip
     for column in table.columns[2:]:
         column.justify = "right"
+    ranges = {
+        (period, week): f"{low:,.0f} - {high:,.0f}"
+        for outcome, period, week, low, high, _ in found.ranges
+        if outcome == "sales"
+    }
     total = [0.0] * 6
     for first, last, *numbers, weeks in found.quarters:
         numbers = [float(value) if value is not None and (k % 2 == 0 or weeks == 13) else None
                    for k, value in enumerate(numbers)]  # fmt: skip
         total = [a + (b or 0.0) for a, b in zip(total, numbers, strict=True)]
-        table.add_row(str(first), str(last), *_cells(numbers))
+        table.add_row(str(first), str(last), *_cells(numbers, ranges.get(("quarter", first), "-")))
     complete = all(row[8] == 13 for row in found.quarters)
     year = [value if complete or k % 2 == 0 else None for k, value in enumerate(total)]
-    table.add_row("year", "", *_cells(year), style="bold")
+    of_year = next((ends for (period, _), ends in ranges.items() if period == "year"), "-")
+    table.add_row("year", "", *_cells(year, of_year), style="bold")
     return table
 
 
-def _cells(numbers: Sequence[float | None]) -> list[str]:
+def _cells(numbers: Sequence[float | None], between: str) -> list[str]:
     sales, before, orders, orders_before, acquired, acquired_before = numbers
 
     def text(value: float | None) -> str:
@@ -164,6 +186,7 @@ def _cells(numbers: Sequence[float | None]) -> list[str]:
     change = f"{100 * (sales / before - 1):+.1f} %" if sales is not None and before else "-"
     return [
         text(sales),
+        between,
         text(before),
         change,
         text(orders),

@@ -256,6 +256,24 @@ def test_bands_lie_around_the_forecast_and_follow_its_scenario(panel: cbmt.Panel
     assert forecast.draws(20).acquired.shape == (20, 26)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("weeks", [26, 52])
+def test_the_sources_of_the_change_have_ranges_around_the_bridge(panel: cbmt.Panel, weeks: int) -> None:
+    forecast = panel.forecast("cbmt_plus", weeks=weeks)
+    bridge = forecast.bridge()["sales"]
+    found = forecast.bands(draws=200)
+    whole = found[found["weeks"] == weeks].set_index(["outcome", "level"])
+    sources = ["order_volume", "spend_per_order", "net_replenishment"]
+    for name in sources:
+        low, high = whole.loc[(name, 95), ["low", "high"]]
+        assert low < bridge[name] < high, name
+    mean = whole.xs(50, level="level").groupby("outcome")["mean"].first()
+    assert mean["sales_change"] == pytest.approx(mean["sales"] - bridge["last_year"])
+    assert mean[sources].sum() == pytest.approx(mean["sales_change"])
+    short = panel.until(panel.weeks[40].item()).forecast("cbmt_plus", weeks=weeks)
+    assert not set(sources) & set(short.bands(draws=20)["outcome"]), "there is no year before to compare with"
+
+
 CHEAP = """
 import sys, cbmt_core
 heavy = {"numpy", "pandas", "duckdb", "torch", "matplotlib", "pyarrow", "scipy"} & set(sys.modules)

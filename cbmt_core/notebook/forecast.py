@@ -165,8 +165,9 @@ class Forecast:
     def bands(self, draws: int = 500) -> pd.DataFrame:
         """Ranges that hold the outcome with a probability of `level` percent, all of them quantiles of the same draws.
 
-        One row an `outcome` (sales, orders, acquired, ...), `period` (week, to_date, quarter, year) and `level`, with
-        `low`, `high`, `median` and `mean`. Means add up over weeks, quantiles do not.
+        One row an `outcome` (sales, orders, acquired, ...), `period` (week, to_date, month, quarter, year) and `level`,
+        with `low`, `high`, `median` and `mean`. Means add up over weeks, quantiles do not. The change in sales and its
+        sources (see `bridge`) have ranges over the whole forecast, if the same weeks a year before were observed.
         """
         from cbmt_core.notebook.whatif import ranges
 

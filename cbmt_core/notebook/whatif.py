@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from cbmt_core.bands import bands, draws_of
+from cbmt_core.bands import Baseline, bands, draws_of
+from cbmt_core.bridge import BridgeWindows
 from cbmt_core.compose import DriverDraws, compose, compose_draws
 from cbmt_core.models import PrimitiveForecast
 from cbmt_core.scenarios import Scenario, apply, centre_only
+from cbmt_core.timeline import SEASON
 
 if TYPE_CHECKING:
     from cbmt_core.notebook.forecast import Forecast
+    from cbmt_core.notebook.panel import Panel
 
 __all__ = ["changed", "joint_draws", "ranges"]
 
@@ -31,9 +34,23 @@ def joint_draws(forecast: Forecast, draws: int) -> DriverDraws:
 
 def ranges(forecast: Forecast, draws: int) -> pd.DataFrame:
     """Quantiles of the draws by outcome, period and level."""
-    drawn = compose_draws(joint_draws(forecast, draws))
-    found = bands(drawn, float(forecast.panel.size.sum()), None)
+    panel, weeks = forecast.panel, len(forecast.revenue.weeks)
+    windows = BridgeWindows.ahead(panel.origin, weeks) if weeks <= SEASON else None
+    base = panel.birth - panel.n_weeks < weeks - SEASON
+    drawn = compose_draws(joint_draws(forecast, draws), base)
+    found = bands(drawn, float(panel.size.sum()), _baseline(panel, windows) if windows else None)
     return found.assign(week=pd.to_datetime(found["week"]))
+
+
+def _baseline(panel: Panel, windows: BridgeWindows) -> Baseline | None:
+    """Sums over the bridge's baseline, where all of it was observed."""
+    if windows.baseline.first < panel.first_week:
+        return None
+    weeks = pd.to_datetime(panel.cohort_week["week"])
+    rows = panel.cohort_week[
+        weeks.between(*map(pd.Timestamp, (windows.baseline.first, windows.baseline.last)))
+    ]
+    return Baseline(*(float(rows[name].sum()) for name in Baseline._fields))
 
 
 def changed(

@@ -18,11 +18,13 @@ from cbmt_core.bands import (
     generator,
     read_draws,
 )
+from cbmt_core.bands.draws import draw_sales
 from cbmt_core.bands.error_paths import as_deviations, drawn_paths, usual_changes, whole_paths
 from cbmt_core.compose import compose, compose_draws
 from cbmt_core.fits import fit_model
 from cbmt_core.forecasting import forecast_fit, forecast_tables
 from cbmt_core.models import build
+from cbmt_core.models.contract import SalesForecast
 from cbmt_core.uncertainty import DRIVERS, Deviations
 
 H = 26
@@ -89,6 +91,28 @@ def test_stored_draws_compose_to_the_same_sales_to_the_last_bit(panel, draws):
     composed = compose_draws(read)
     np.testing.assert_array_equal(composed.sales.ravel(), stored["sales"])
     np.testing.assert_array_equal(composed.base_orders.ravel(), stored["existing_orders"])
+    single = stored.astype(dict.fromkeys(("acquired", "repeat", "order_value"), "float32"))
+    np.testing.assert_array_equal(
+        compose_draws(read_draws(single, cohorts, panel.origin)).sales, composed.sales
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    sales=st.lists(st.floats(0.0, 1e6), min_size=2, max_size=6),
+    spread=st.floats(0.01, 5.0),
+    seed=st.integers(0, 2**32),
+)
+def test_draws_of_sales_alone_are_never_negative(panel, sales, spread, seed):
+    """Also in weeks that are forecast to sell nothing."""
+    H = len(sales)
+    centre = compose(panel, SalesForecast(np.array([*sales[:-1], 0.0])))
+    errors = spread * np.random.default_rng(seed).standard_normal((50, H))
+    drawn = draw_sales(centre, errors).sales
+    assert (drawn >= 0).all()
+    np.testing.assert_allclose(
+        draw_sales(centre, 0 * errors).sales, np.tile(centre.S, (50, 1)), rtol=1e-9, atol=1e-6
+    )
 
 
 def test_bands_are_quantiles_of_the_draws(draws):

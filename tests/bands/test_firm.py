@@ -153,7 +153,9 @@ def test_what_happens_after_the_origin_calibrates_nothing():
     for one, other in zip(*found, strict=True):
         pd.testing.assert_frame_equal(one, other)
     # The same backtest judged a week earlier knows a week less.
-    assert len(sales_errors(con, Relations(), origin - timedelta(weeks=BACK - H + 1), ALONE)) == H - 1
+    earlier = origin - timedelta(weeks=BACK - H + 1)
+    assert len(sales_errors(con, Relations(), earlier, ALONE)) == H - 1
+    assert len(realised_errors(con, Relations(), earlier, PLUS)) == H - 1
     sales = whole.S[-H - (BACK - H) - len(whole.weeks) + whole.until(origin).n_weeks :][:H]
     forecast = made["forecast_week"].query("model == @ALONE")["sales"].to_numpy()
     least = 0.01 * forecast.mean()
