@@ -27,6 +27,13 @@ __all__ = ["scenario", "target", "value"]
 WIDTH = 130
 """Columns of a table: numbers are never cut off, whatever the terminal."""
 LEVEL = "80 % range"
+SOURCES = {
+    "sales_change": "change in sales",
+    "order_volume": "repeat orders of the existing base",
+    "spend_per_order": "spend per order",
+    "net_replenishment": "net customer-base replenishment",
+}
+"""The bridge's parts, named as `cbmt forecast` names them."""
 OPTIONS: dict[str, str] = {
     **{
         driver: f"{DRIVER_NAMES[driver].capitalize()}: -10%, x1.2, or =N {UNITS[driver]}."
@@ -113,7 +120,7 @@ def scenario(
     for name, (amount, many) in bridges[0].items():
         other = bridges[1][name][0]
         table.add_row(
-            name.replace("_", " "),
+            SOURCES[name],
             f"{amount:+,.0f}",
             _span(interval(many), "+"),
             f"{other:+,.0f}",
@@ -169,6 +176,7 @@ def value(project: Project, firm: str) -> None:
     published.
     """
     from cbmt_core.report.words import weeks_ahead
+    from cbmt_core.timeline import SEASON
 
     name, currency = _firm(project, firm)
     with _open(project) as con:
@@ -201,7 +209,8 @@ def value(project: Project, firm: str) -> None:
     for part, label in labels.items():
         row = parts.set_index("part").loc[part]
         if row["value"] != row["value"]:
-            table.add_row(f"{label}: needs two years of weeks", *["-"] * 5)
+            needs = "two years of weeks" if one["horizon_weeks"] >= SEASON else "a horizon of a year"
+            table.add_row(f"{label}: needs {needs}", *["-"] * 5)
             continue
         table.add_row(
             label, f"{row['customers']:,.0f}", f"{row['sales']:,.0f}", f"{row['value']:,.0f}",

@@ -157,7 +157,8 @@ def _choice(
     if own and scores:
         best = min(comparison.models, key=lambda model: scores[model])
         chosen = best if scores[best] <= 1 - MARGIN else default
-        why = _reason(chosen, default, own, comparison.panel_means, len(backtests))
+        alone = len(comparison.means) == 1
+        why = _reason(chosen, default, own, comparison.panel_means, len(backtests), alone=alone)
     elif failed:
         why = f"{default} is the next"
     elif judged:
@@ -177,15 +178,29 @@ def _choice(
 
 
 def _reason(
-    chosen: str, default: str, own: Mapping[str, float], panel: Mapping[str, float], backtests: int
+    chosen: str,
+    default: str,
+    own: Mapping[str, float],
+    panel: Mapping[str, float],
+    backtests: int,
+    *,
+    alone: bool,
 ) -> str:
-    """Why a model was chosen from a firm's backtests, in words."""
+    """Why a model was chosen from a firm's backtests, in words.
+
+    Args:
+        alone: whether no other firm has backtests.
+    """
     errors = f"{own[chosen]:.1f} % over {backtests} backtest{'s' if backtests > 1 else ''}"
     errors += "".join(f", {model} {error:.1f} %" for model, error in own.items() if model != chosen)
     if len(own) == 1:
         return f"no other model to compare with; backtest error: {errors}"
     if own[chosen] <= min(own.values()):
         return f"smallest backtest error: {errors}"
+    if chosen == default and alone:
+        return (
+            f"the default; another is ahead by too little, or in too few backtests, to replace it: {errors}"
+        )
     if chosen == default:
         return f"the default; no other is ahead by {100 * MARGIN:g} % once all firms count: {errors}"
     return (

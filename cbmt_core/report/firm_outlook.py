@@ -80,10 +80,11 @@ def opening(
     if data.origin is not None and (short := plan_words.short_history(data.origin + 1)):
         span = f"{span} {short}".strip()
     plan = plan_words.plan_sentence(planning.plan_row, story.weeks, money)
+    todo = tuple(plan_words.to_do(signals(planning, data, story), year, hard))
     bridge, before = story.forecast, story.realised
     if bridge is None:
         lead += f" The sources of the change cannot be told apart: {story.reason.rstrip('.')}."
-        return Opening(title, lead, watch, span, plan, year_before=words.year_before(before))
+        return Opening(title, lead, watch, span, plan, todo, year_before=words.year_before(before))
     loss = words.weakest_source(bridge, before, money)
     return Opening(
         headline=title,
@@ -91,7 +92,7 @@ def opening(
         watch=[loss, *watch] if loss else watch,
         span=span,
         plan=plan,
-        todo=tuple(plan_words.to_do(signals(planning, data, story), year, hard)),
+        todo=todo,
         sources=words.sources(bridge, money),
         year_before=words.year_before(before),
         tiles=tuple(
@@ -123,9 +124,7 @@ def _tile(
         "amount": money.short(amount, plus=True),
         "points": points(bridge.points(amount)),
         "definition": charts.DEFINITIONS[source],
-        "range": f"80%: {money.short(ends[0], plus=True)} to {money.short(ends[1], plus=True)}"
-        if ends
-        else "",
+        "range": [money.short(end, plus=True) for end in ends] if ends else [],
         "before": None
         if before is None or past is None
         else f"{money.short(past, plus=True)}, {points(before.points(past))}",

@@ -108,6 +108,7 @@ def scenario_context(planning: Planning, story: Story | None, money: Money) -> d
         "rows": [_scenario_row(row, planning, money) for row in records(shown)],
         "named": len(shown) > 1,
         "plan": plan_words.plan_sentence(plan, story.weeks, money),
+        "example": _months_ahead(story),
         "wanted": "" if plan is None else percent(100 * plan["wanted"], digits=0),
         "targets": [
             (plan_words.DRIVER_LABELS[row["driver"]], plan_words.needed(row["change"]))
@@ -116,6 +117,12 @@ def scenario_context(planning: Planning, story: Story | None, money: Money) -> d
             )
         ],
     }
+
+
+def _months_ahead(story: Story) -> str:
+    """The third to the fifth month of a forecast, as a scenario's dates are written."""
+    first = pd.Timestamp(story.origin) + pd.DateOffset(months=3)
+    return f"from {first:%Y-%m} to {first + pd.DateOffset(months=2):%Y-%m}"
 
 
 def _two_lines(name: str) -> str:
@@ -130,7 +137,7 @@ def _scenario_row(row: dict[str, Any], planning: Planning, money: Money) -> dict
     base = row["kind"] == "baseline"
     return {
         "name": row["scenario"],
-        "changes": "" if base else row["changes"],
+        "changes": "" if base else plan_words.changes_in_words(row["changes"]),
         "passed": not base and not row["weeks_changed"],
         "cells": [
             money.short(row["sales"]),
@@ -153,11 +160,16 @@ def value_context(planning: Planning, money: Money) -> dict[str, Any] | None:
     terms = base["total"]
     margin = float(terms["margin"])
     return {
-        "margin": "sales themselves" if margin == 1 else f"{percent(100 * margin, digits=0)} of sales",
+        "margin": "" if margin == 1 else percent(100 * margin, digits=0),
         "is_sales": margin == 1,
         "rate": percent(100 * float(terms["discount_rate"]), digits=0),
         "weeks": count(terms["horizon_weeks"]),
         "tail_years": count(terms["tail_years"]),
+        "no_tail": (
+            f"a horizon of {count(terms['horizon_weeks'])} weeks is less than a year"
+            if terms["horizon_weeks"] < SEASON
+            else "two whole years have not been observed"
+        ),
         "tiles": [_value_tile(name, base[part], money) for part, name in VALUE_PARTS.items()],
         "tail": _value_tile("Beyond the horizon", base["tail"], money) if base["tail"]["value"] is not None else None,
         "ages": _ages(planning.ages, money),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cbmt_core.report.numbers import Money, percent
+from cbmt_core.report.numbers import Money, day, percent
 from cbmt_core.report.words import plural
 from cbmt_core.scenarios import definition
 from cbmt_core.timeline import SEASON
@@ -14,6 +14,7 @@ from cbmt_core.timeline import SEASON
 __all__ = [
     "DRIVER_LABELS",
     "Signal",
+    "changes_in_words",
     "held_so_far",
     "needed",
     "plan_sentence",
@@ -80,6 +81,29 @@ def chance(share: float) -> str:
     return percent(100 * share, digits=0)
 
 
+def changes_in_words(changes: str) -> str:
+    """A scenario's changes as a reader says them, from the text that the table `scenario` holds."""
+    found = [
+        one
+        for part in changes.split(", ")
+        for one in definition.parse_change(*part.split(" ", 1))  # A driver, then its change.
+    ]
+    return "; ".join(map(_change_in_words, found))
+
+
+def _change_in_words(one: definition.Change) -> str:
+    name = definition.DRIVER_NAMES[one.driver]
+    size = (
+        percent(100 * ((one.factor or 0.0) - 1), plus=True).replace(".0%", "%")
+        if one.level is None
+        else f"at {one.level:,g} {definition.UNITS[one.driver]}"
+    )
+    start = f" from {day(one.first)}" if one.first else ""
+    end = f" to {day(one.last)}" if one.last else ""
+    ramp = f", growing over {plural(one.ramp, 'week')}" if one.ramp else ""
+    return f"{name} {size}{start}{end}{ramp}"
+
+
 def needed(change: float | None) -> str:
     """How far a driver must move."""
     if change is None or not math.isfinite(change):
@@ -137,18 +161,13 @@ NOUNS = {
 }
 
 
-def to_do(
-    signals: Sequence[Signal], year: tuple[float, float] | None, hard: str = "", known: bool = True
-) -> list[str]:
+def to_do(signals: Sequence[Signal], year: tuple[float, float] | None, hard: str = "") -> list[str]:
     """Advice on what to check; it follows from the drivers, because causes are not known.
 
     Args:
         year: 80 % range of the year's sales.
         hard: sentence for firms that are hard to forecast.
-        known: whether drivers were forecast at all.
     """
-    if not known:
-        return []
     found = []
     falling = [signal for signal in signals if signal.falls]
     for signal in falling:
@@ -170,12 +189,12 @@ def to_do(
             "All three drivers weaken: compare scenarios before committing to spending that the baseline pays for."
         )
     judged = {signal.driver for signal in signals if signal.change is not None}
-    if judged and not falling:
+    if judged == set(WATCHED) and not falling:
         found.append(
             "No driver is forecast to fall by more than 2%: nothing in the forecast calls for a change of course."
-            if judged == set(WATCHED)
-            else _nothing_falls_among(judged)
         )
+    elif judged and judged != set(WATCHED):
+        found.append(_not_judged(judged, falling=bool(falling)))
     wide = year is not None and sum(year) > 0 and 200 * (year[1] - year[0]) / sum(year) >= WIDE_RANGE
     if wide or hard:
         why = " and ".join(part for part in (hard, "the range is wide" if wide else "") if part)
@@ -185,11 +204,14 @@ def to_do(
     return found
 
 
-def _nothing_falls_among(judged: set[str]) -> str:
-    """The sentence if some drivers do not fall and the others cannot be compared."""
+def _not_judged(judged: set[str], *, falling: bool) -> str:
+    """Which drivers cannot be compared with a year before, and that the others do not fall, where none does."""
     said = " and ".join(NOUNS[driver] for driver in NOUNS if driver in judged)
     left = " and ".join(NOUNS[driver] for driver in NOUNS if driver not in judged)
-    text = f"No fall of more than 2% is forecast for {said}; {left} cannot be judged"
+    text = f"{left} cannot be judged"
+    text = (
+        text[:1].upper() + text[1:] if falling else f"No fall of more than 2% is forecast for {said}; {text}"
+    )
     if "reorders" in judged:
         return f"{text}."
     return f"{text}: an existing base usually reorders less as it ages, and there is no earlier year to compare with."

@@ -117,6 +117,15 @@ def test_a_lucky_model_within_the_margin_is_not_chosen():
     row = steady(Book().firm("ACME"), "ACME", plus=20, glm=19.5).choice()
     assert (row["model"], row["error"]) == ("plus", pytest.approx(20))
     assert row["why"] == (
+        "the default; another is ahead by too little, or in too few backtests, to replace it: "
+        "20.0 % over 4 backtests, glm 19.5 %"
+    )
+
+
+def test_beside_other_firms_the_reason_speaks_of_them():
+    book = steady(Book().firm("ACME"), "ACME", plus=20, glm=19.5)
+    row = steady(book.firm("BETA"), "BETA", plus=20, glm=20).choice()
+    assert row["why"] == (
         "the default; no other is ahead by 10 % once all firms count: 20.0 % over 4 backtests, glm 19.5 %"
     )
 

@@ -19,7 +19,7 @@ from cbmt_core.report import plan_words
 from cbmt_core.report.numbers import Money, percent
 from cbmt_core.report.panel_outlook import total_ranges
 from cbmt_core.report.plan_words import Signal
-from cbmt_core.scenarios import baseline_of, outcome_of
+from cbmt_core.scenarios import Scenario, baseline_of, outcome_of
 from cbmt_core.scenarios.outcome import interval
 from cbmt_core.scenarios.tables import past_year
 
@@ -260,13 +260,33 @@ def _slug(con):
             "",
             "for new customers and order value; repeat orders of existing customers cannot be judged",
         ),
+        (
+            [Signal("acquisition", -9.0), Signal("value", 1.0)],
+            None,
+            "",
+            "Repeat orders of existing customers cannot be judged: an existing base usually reorders less",
+        ),
         ([Signal("value", 1.0)], (50.0, 150.0), "", "The range is wide: plan for both ends"),
+        ([], (50.0, 150.0), "", "The range is wide: plan for both ends"),
         ([Signal("value", 1.0)], (99.0, 101.0), "this firm is hard", "This firm is hard: plan for both ends"),
     ],
 )
 def test_advice_follows_from_the_numbers(signals, year, hard, told):
     found = plan_words.to_do(signals, year, hard)
     assert any(told in text for text in found), found
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"acquisition": "-10% from 2020-06 to 2020-08 over 4 weeks"},
+         "customers acquired −10% from 1 Jun 2020 to 31 Aug 2020, growing over 4 weeks"),
+        ({"repeat_existing": "+2.5%", "aov": "=120"},
+         "repeat orders of existing customers +2.5%; order value at 120 an order"),
+    ],
+)  # fmt: skip
+def test_a_scenario_is_told_in_words(changes, said):
+    assert plan_words.changes_in_words(Scenario.of(changes=changes).description) == said
 
 
 def test_no_advice_without_numbers():

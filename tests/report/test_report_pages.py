@@ -439,3 +439,13 @@ def test_a_firm_without_forecasts_or_bridge_still_has_a_page(tmp_path):
         assert write_report(con, tmp_path) == [tmp_path / "index.html"]
         assert not list((tmp_path / "firms").iterdir()), "pages of firms that are gone are deleted"
         assert not (tmp_path / "diagnostics.html").exists()
+
+
+def test_value_beyond_the_horizon_says_why_it_is_not_estimated(tmp_path):
+    missing = "UPDATE customer_base_value SET value = NULL WHERE part = 'tail';"
+    short = "UPDATE customer_base_value SET horizon_weeks = 26, margin = 0.4;"
+    page = text_of(published(tmp_path / "young", missing, FIRMS[:1])[FIRMS[0]])
+    assert "Not estimated: two whole years have not been observed" in page
+    page = text_of(published(tmp_path / "short", missing + short, FIRMS[:1])[FIRMS[0]])
+    assert "Not estimated: a horizon of 26 weeks is less than a year" in page
+    assert "The margin, 40% of sales, of the next 26 weeks" in page
