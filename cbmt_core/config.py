@@ -49,7 +49,7 @@ __all__ = [
     "StudyConfig",
 ]
 
-READER = "4"
+READER = "5"
 """Parser version; raise it when files are read differently, so that they are read again."""
 SPECIAL_TIME_FORMATS = ("iso", "epoch", "epoch_ms", "excel")
 """Order times that are no strptime format: ISO 8601, seconds or milliseconds since 1970, days since 1899-12-30."""
@@ -109,6 +109,8 @@ class SourceConfig(_Section):
     """Sheet of a workbook; the first unless stated."""
     leave_out: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Column -> values of rows that are no sales, such as cancelled orders."""
+    refund_where: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Column -> values of rows that give money back, whether their amounts have a minus or not."""
 
     @field_validator("encoding")
     @classmethod

@@ -21,6 +21,7 @@ from cbmt_core.report.words import plural
 from cbmt_core.timeline import MIN_LIVE_WEEKS, MIN_STUDY_WEEKS
 from cbmt_core.transactions.amounts import NO_CURRENCY
 from cbmt_core.transactions.detect import Detected, detect
+from cbmt_core.transactions.detect_values import looks_like_amount, looks_like_time
 from cbmt_core.transactions.preview import Preview, preview
 from cbmt_core.transactions.reader import files_of
 from cbmt_core.transactions.reasons import MISSING_CUSTOMER
@@ -81,6 +82,12 @@ OPTIONS = {
     help="Rows that are no sales, such as Status=cancelled.",
 )
 @click.option(
+    "--refund-where",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Rows that give money back though their amounts have no minus, such as Type=refund.",
+)
+@click.option(
     "--country", help="Holiday calendar of a new project (ISO code).  [default: that of the time zone]"
 )
 @click.option("--preview", "only_show", is_flag=True, help="Show what would be read, and add nothing.")
@@ -88,8 +95,8 @@ OPTIONS = {
 @click.option("--yes", is_flag=True, help="Do not ask, on a terminal.")
 @click.pass_obj
 def ingest(project: Project, /, path: str | None, name: str | None, columns: tuple[str, ...], country: str | None,
-           only_show: bool, replace: bool, yes: bool, leave_out: tuple[str, ...], time_format: tuple[str, ...],
-           **options: Any) -> None:  # fmt: skip
+           only_show: bool, replace: bool, yes: bool, leave_out: tuple[str, ...], refund_where: tuple[str, ...],
+           time_format: tuple[str, ...], **options: Any) -> None:  # fmt: skip
     """Read orders: CSV (also gzipped), Excel, Parquet, a DuckDB table, or a folder of files.
 
     With PATH, the file or folder becomes a source of the project; without, the sources the project
@@ -107,9 +114,13 @@ def ingest(project: Project, /, path: str | None, name: str | None, columns: tup
     stated = {key: value for key, value in options.items() if value is not None}
     if time_format:
         stated["time_format"] = time_format[0] if len(time_format) == 1 else list(time_format)
-    for text in leave_out:
-        column, value = _pair(text, "--leave-out", "Status=cancelled")
-        stated.setdefault("leave_out", {}).setdefault(column, []).append(value)
+    for key, texts, example in (
+        ("leave_out", leave_out, "Status=cancelled"),
+        ("refund_where", refund_where, "Type=refund"),
+    ):
+        for text in texts:
+            column, value = _pair(text, _flag(key), example)
+            stated.setdefault(key, {}).setdefault(column, []).append(value)
     given = dict(_pair(text, "--column", "customer=user_id") for text in columns)
     if not only_show and not {"currency", "timezone"} <= stated.keys():
         raise click.UsageError(
@@ -165,10 +176,17 @@ def _detected(
     missing = [ours for ours in REQUIRED if ours not in found.columns and ours not in named]
     if missing:
         there = ", ".join(map(repr, found.heading[:50])) + (", ..." if len(found.heading) > 50 else "")
+        unnamed = any(looks_like_time(title) or looks_like_amount(title) for title in found.heading)
         garbled = any("\x80" <= sign <= "\x9f" for title in found.heading for sign in title)
         raise UnreadableSource(
             f"source {name!r}: no column for {' and '.join(missing)} was recognised in {path}; it has {there}. "
             f"Say which: {' '.join(f'--column {ours}=THEIRS' for ours in missing)}"
+            + (
+                ". These look like the values of a row: give the file a first line that names its columns, or "
+                "state --header-line"
+                if unnamed
+                else ""
+            )
             + (". Its letters look wrong: state --encoding, such as shift_jis or cp1251" if garbled else "")
         )
     return found
@@ -217,6 +235,10 @@ def _add(
     )
 
 
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
 def _pair(text: str, option: str, example: str) -> tuple[str, str]:
     ours, equals, theirs = text.partition("=")
     if not (ours and equals and theirs):
@@ -225,7 +247,7 @@ def _pair(text: str, option: str, example: str) -> tuple[str, str]:
 
 
 def _show(project: Project, written: dict[str, Any], found: Detected) -> None:
-    currency = written.get("currency") or found.currency or NO_CURRENCY
+    currency = written.get("currency") or found.currency or found.usual_currency or NO_CURRENCY
     values = {**written, "currency": currency, "timezone": written.get("timezone") or NO_ZONE}
     source = ProjectConfig.from_mapping(
         {"sources": [{**values, "columns": found.columns}]}, "the source"
@@ -291,9 +313,10 @@ def _command(source: SourceConfig, written: Mapping[str, Any], found: Detected) 
         value = written.get(key)
         for item in value if isinstance(value, list | tuple) else [] if value is None else [value]:
             parts += [option, str(item)]
-    for column, values in written.get("leave_out", {}).items():
-        for value in values:
-            parts += ["--leave-out", f"{column}={value}"]
+    for key in ("leave_out", "refund_where"):
+        for column, values in written.get(key, {}).items():
+            for value in values:
+                parts += [_flag(key), f"{column}={value}"]
     return shlex.join(parts)
 
 

@@ -93,7 +93,7 @@ PASSES_ON = {"join", "map", "str", "replace", "format", "sorted", "list", "tuple
 FROM_OUTSIDE = {
     "name", "firm", "segment", "industry", "currency", "timezone", "path", "table", "slug", "delimiter", "sheet",
     "decimal_separator", "time_format", "encoding", "reason", "root", "warehouse", "storage", "webhook", "parent",
-    "columns", "customer", "order_id", "leave_out",
+    "columns", "customer", "order_id", "leave_out", "refund_where",
 }  # fmt: skip
 """Attributes that hold what a file, a setting or a firm says."""
 NAMES_FROM_OUTSIDE = {

@@ -8,9 +8,15 @@ import unicodedata
 from cbmt_core.transactions.amounts import CURRENCY_SIGNS
 
 __all__ = [
+    "DISCOUNTS",
+    "GUESTS",
     "HINTS",
+    "KIND",
+    "KINDS_NOT_SALES",
     "NOT_SALES",
     "QUANTITIES",
+    "REFUNDED_STATES",
+    "REFUND_KINDS",
     "STATUS",
     "SYNONYMS",
     "UNIT_PRICES",
@@ -41,7 +47,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "salesordernumber", "receiptnumber", "receiptno", "receiptid", "saleid", "bestellnummer", "bestellnr",
         "auftragsnummer", "auftragsnr", "rechnungsnummer", "rechnungsnr", "rechnung", "belegnummer", "belegnr",
         "beleg",
-        "sdbeleg", "verkaufsbeleg", "numerodecommande", "ndecommande", "ncommande", "commande", "numerodepedido",
+        "sdbeleg", "verkaufsbeleg", "verkbeleg", "fakturabeleg", "faktura", "fakturanr", "numerofacture", "nfacture",
+        "facture", "numerofactura", "nfactura", "factura", "numerofattura", "nfattura", "fattura", "factuurnummer",
+        "numerodecommande", "ndecommande", "ncommande", "commande", "numerodepedido",
         "npedido", "pedido", "numeroordine", "nordine", "bestelnummer", "ordrenummer", "salesrecordnumber", "order",
         "transactionid", "paymentid", "documentnumber", "name", "id", "no",
     ),
@@ -50,7 +58,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "customeremail", "email", "emailaddress", "buyeremail", "billingemail", "emailbilling", "contactemail",
         "payeremail", "fromemailaddress", "userid", "user", "clientid", "client", "memberid", "accountid", "kunnr",
         "soldtoparty", "soldto", "kunde", "kundennummer", "kundennr", "debitor", "cliente", "idcliente",
-        "numeroclient", "nclient", "auftraggeber", "auftrgeb", "klant", "klantnummer", "codicecliente",
+        "numeroclient", "nclient", "auftraggeber", "auftrgeb", "auftraggeb", "klant", "klantnummer", "codicecliente",
+        "kunag", "kunrg", "regulierer", "kdnr", "kdnummer", "codeclient", "codecliente", "codigocliente", "klantcode",
         "buyeruserid", "buyerusername", "buyer", "customername", "billingname", "billtoname",
         "cardfingerprint", "cardid",
     ),
@@ -59,7 +68,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "dateordered", "purchasedate", "purchasedon",
         "invoicedate", "datecreated", "createddate", "created", "createdutc", "createddateutc",
         "transactiondate", "saledate", "datepaid", "paidat", "completedat", "audat", "erdat", "fkdat", "documentdate",
-        "billingdate", "postingdate", "bestelldatum", "rechnungsdatum", "belegdatum", "datum", "fecha",
+        "billingdate", "postingdate", "angelam", "angelegtam", "fakturadatum", "buchungsdatum", "datefacture",
+        "datedefacture", "datafattura", "fechafactura", "factuurdatum",
+        "bestelldatum", "rechnungsdatum", "belegdatum", "datum", "fecha",
         "datedecommande", "datecommande", "dateorder", "fechadepedido", "dataordine", "besteldatum",
         "orderedat", "orderedon", "soldat", "solddate", "auftragsdatum", "datumuhrzeit", "date", "datetime",
         "timestamp", "orderplaced", "time",
@@ -69,7 +80,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "netvalue", "nettowert", "total", "ordertotal", "ordertotalamount", "grandtotal", "grandtotalpurchased",
         "grandtotalbase", "totalprice", "totalamount", "totalsales", "netsales", "totalcollected", "netamount",
         "nettotal", "gross", "betrag", "gesamtbetrag", "summe", "umsatz", "importe", "montant", "montantttc",
-        "sales", "revenue", "value", "orderamount", "ordervalue", "salesamount", "amountpaid", "extendedprice",
+        "sales", "revenue", "value", "orderamount", "ordervalue", "salesamount", "amountpaid", "net", "extendedprice",
         "extprice",
         "gesamtpreis", "gesamtsumme", "gesamt", "endbetrag", "rechnungsbetrag", "bruttobetrag", "brutto",
         "nettobetrag",
@@ -109,6 +120,59 @@ UNIT_PRICES = frozenset(
 """Amounts of one unit, to be multiplied by a quantity."""
 QUANTITIES = ("qty", "quant", "units", "menge", "anzahl", "pieces", "cantidad")
 """Parts of names of quantities, where none of the names above is found."""
+DISCOUNTS = ("discount", "rabatt", "remise", "descuento", "sconto", "korting")
+"""Parts of names of discounts."""
+GUESTS = frozenset(
+    {
+        "0", "guest", "guests", "gast", "gastkunde", "walkin", "walkincustomer", "cash", "cashcustomer", "cashsale",
+        "anonymous", "unknown", "nocustomer", "laufkunde", "laufkundschaft", "barverkauf", "barkunde", "diverse", "cpd",
+        "invite", "ospite", "invitado", "generic", "defaultcustomer",
+    }
+)  # fmt: skip
+"""What a customer is called who stands for everyone without an account, as `plain_name` writes it."""
+KIND = frozenset(
+    {
+        "type", "kind", "transactiontype", "transactionkind", "eventtype", "recordtype", "ordertype", "saletype",
+        "salestype", "documenttype", "doctype", "invoicetype", "linetype", "movementtype", "belegart",
+        "art", "vorgang", "typ", "tipo", "operation", "reportingcategory",
+    }
+)  # fmt: skip
+"""Columns that say what a row is: a sale, a refund, a payout."""
+REFUND_KINDS = frozenset(
+    {
+        "refund", "refunds", "refunded", "return", "returns", "returned", "salesreturn", "salereturn", "creditnote",
+        "creditmemo", "paymentrefund", "paymentreversal", "partialrefund", "reversal", "chargeback",
+        "orderrefund", "retoure", "gutschrift", "erstattung", "ruckerstattung", "avoir", "remboursement", "retour",
+        "devolucion", "reembolso", "abono", "rimborso", "reso", "notadicredito", "terugbetaling", "kreditnota",
+    }
+)  # fmt: skip
+"""Kinds of rows that give money back, as `plain_name` writes them."""
+KINDS_NOT_SALES = frozenset(
+    {
+        "authorization",
+        "authorisation",
+        "void",
+        "voided",
+        "payout",
+        "payouts",
+        "transfer",
+        "withdrawal",
+        "generalwithdrawal",
+        "fee",
+        "fees",
+        "stripefee",
+        "topup",
+        "quote",
+        "offer",
+        "angebot",
+        "devis",
+    }
+)
+"""Kinds of rows that are neither sales nor refunds."""
+REFUNDED_STATES = frozenset(
+    {"refunded", "fullyrefunded", "erstattet", "rembourse", "remboursee", "reembolsado", "rimborsato"}
+)
+"""States of an order that was paid back whole."""
 STATUS = frozenset(
     {"status", "orderstatus", "financialstatus", "paymentstatus", "state", "transactionstatus"}
 )

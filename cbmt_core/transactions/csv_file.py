@@ -24,8 +24,10 @@ from cbmt_core.transactions.csv_lines import (
     Record,
     byte_order_mark,
     decoded,
+    heading_lines,
     is_gzip,
     lines_of,
+    one_line,
     open_bytes,
     records,
 )
@@ -60,7 +62,7 @@ class CsvFile:
     delimiter: str
     encoding: str
     head: tuple[str, ...]
-    """Lines up to the one that names the columns, without their ends."""
+    """Lines through the names of the columns, without their ends."""
     scratch: Path
     """Folder for copies, removed by the caller."""
 
@@ -118,7 +120,7 @@ class CsvFile:
         ends = [mark * level + end for level in range(1, len(trailing) + 1) for end in (b"\n", b"\r\n")]
         counts, last = _counts(file, [b"\n", b"\r", b"\r\n", b"\0", *ends])
         lines, returns, both = counts[b"\n"], counts[b"\r"], counts[b"\r\n"]
-        if lines + (not last.endswith(b"\n")) != rows + self.source.header_line or returns not in (0, lines):
+        if lines + (not last.endswith(b"\n")) != rows + len(self.head) or returns not in (0, lines):
             return False
         if returns != both or counts[b"\0"]:
             return False
@@ -177,7 +179,7 @@ class CsvFile:
                     yield Record((row + [""] * width)[:width])
             return
         lines = decoded(self.source.name, self.file, lines_of(self.file, self.encoding))
-        yield from records(islice(lines, self.source.header_line, None), self.delimiter, width)
+        yield from records(islice(lines, len(self.head), None), self.delimiter, width)
 
 
 def _counts(file: Path, patterns: Sequence[bytes]) -> tuple[dict[bytes, int], bytes]:
@@ -220,8 +222,9 @@ def open_csv(source: SourceConfig, file: Path, wanted: Iterable[str], scratch: P
         )
     encoding = byte_order_mark(start) or source.encoding
     lines = decoded(source.name, file, lines_of(file, encoding))
-    head = [line.rstrip("\r\n") for line in islice(lines, source.header_line)]
-    first = head[-1] if len(head) == source.header_line else ""
+    head = heading_lines(lines, source.header_line)
+    heading = head[source.header_line - 1 :]
+    first = "".join(heading).rstrip("\r\n")
     if "\0" in first:
         raise UnreadableSource(
             f"source {source.name!r}: {file} holds zero bytes; is its encoding utf-16-le or utf-16-be?"
@@ -232,7 +235,7 @@ def open_csv(source: SourceConfig, file: Path, wanted: Iterable[str], scratch: P
     headings = {}
     for mark in marks:
         try:
-            headings[mark] = next(csv.reader([first], delimiter=mark))
+            headings[mark] = next(csv.reader(heading, delimiter=mark))
         except csv.Error as error:
             raise UnreadableSource(
                 f"source {source.name!r}: the column names of {file} cannot be read: {error}"
@@ -240,17 +243,18 @@ def open_csv(source: SourceConfig, file: Path, wanted: Iterable[str], scratch: P
     best = max(
         headings,
         key=lambda mark: (
-            len(known & {name.strip().casefold() for name in headings[mark]}),
+            len(known & {one_line(name).casefold() for name in headings[mark]}),
             len(headings[mark]),
         ),
     )
     names = [name.encode("utf-8", "replace").decode() for name in headings[best]]
-    return CsvFile(source, file, _unique(source, file, names, known), best, encoding, tuple(head), scratch)
+    return CsvFile(source, file, _unique(source, file, names, known), best, encoding,
+                   tuple(line.rstrip("\r\n") for line in head), scratch)  # fmt: skip
 
 
 def _unique(source: SourceConfig, file: Path, heading: Sequence[str], wanted: Iterable[str]) -> list[str]:
     """The names of the columns, each a name of its own. Of those that are wanted there must be no two."""
-    given = [name.strip() for name in heading]
+    given = [one_line(name) for name in heading]
     if twice := sorted({name for name in given if name.casefold() in wanted and given.count(name) > 1}):
         raise UnreadableSource(
             f"source {source.name!r}: {file} has more than one column called {', '.join(map(repr, twice))}; "

@@ -10,21 +10,35 @@ import codecs
 import csv
 import gzip
 import io
+import re
 import zlib
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
 from cbmt_core.errors import UnreadableSource
 
-__all__ = ["MAX_LINE", "Record", "byte_order_mark", "decoded", "is_gzip", "lines_of", "open_bytes", "records"]
+__all__ = [
+    "MAX_LINE",
+    "Record",
+    "byte_order_mark",
+    "decoded",
+    "heading_lines",
+    "is_gzip",
+    "lines_of",
+    "open_bytes",
+    "records",
+]
 
 MAX_LINE = 10_000_000
 """Characters of the longest line that is read."""
 MAX_SPAN = 1000
 """Physical lines of the longest record: a quote that stays open for longer is taken for a stray character."""
+MAX_HEADING = 20
+"""Further lines that the names of the columns may go over."""
 BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -69,6 +83,22 @@ def lines_of(file: Path, encoding: str) -> Iterator[str]:
 
 def _errors(encoding: str) -> str:
     return "surrogateescape" if encoding.startswith("utf-8") or not encoding.startswith("utf-") else "strict"
+
+
+def heading_lines(lines: Iterator[str], header_line: int) -> list[str]:
+    """Lines up to the end of the one that names the columns: a quoted name may go over several."""
+    head = list(islice(lines, header_line))
+    while len(head) >= header_line and "".join(head[header_line - 1 :]).count('"') % 2:
+        line = next(lines, None)
+        if line is None or len(head) >= header_line + MAX_HEADING:
+            return head[:header_line]
+        head.append(line)
+    return head
+
+
+def one_line(name: str) -> str:
+    """A column's name without the breaks of its lines."""
+    return re.sub(r"\s*[\r\n]+\s*", " ", name).strip()
 
 
 def decoded(source: str, file: Path, lines: Iterator[str]) -> Iterator[str]:

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from cbmt_core.errors import UnreadableSource
 from cbmt_core.transactions.detect_columns import NEEDED, find_columns
 from cbmt_core.transactions.detect_format import Detected, table_sample, text_sample
 from cbmt_core.transactions.detect_values import amounts_look, times_look
+from cbmt_core.transactions.reader import DUCKDB, SUFFIXES
 from cbmt_core.transactions.spreadsheet import SHEET_SUFFIXES, sheet_names
 
 __all__ = ["Detected", "detect"]
@@ -31,19 +33,20 @@ def detect(file: Path, stated: Mapping[str, Any], columns: Mapping[str, str], na
 
 
 def _detect_sheet(file: Path, stated: Mapping[str, Any], columns: Mapping[str, str], name: str) -> Detected:
-    """Look through a workbook for the first sheet that has the columns every source needs."""
+    """Look through a workbook for the sheet with most rows of those that have the columns every source needs."""
     titles = sheet_names("", file)
-    first = _detect(file, {**stated, "sheet": titles[0]}, columns, name)
+    sheets = {title: _detect(file, {**stated, "sheet": title}, columns, name) for title in titles}
     if len(titles) == 1:
-        return first
-    for title in titles:
-        found = first if title == titles[0] else _detect(file, {**stated, "sheet": title}, columns, name)
-        if found.columns.keys() >= NEEDED:
-            if found is not first:
-                found.settings["sheet"] = title
-            break
-    else:
-        found, title = first, titles[0]
+        return sheets[titles[0]]
+    able = [
+        title
+        for title, found in sheets.items()
+        if all(found.columns.get(ours) in found.heading for ours in NEEDED)
+    ]
+    title = max(able or titles[:1], key=lambda title: sheets[title].rows)
+    found = sheets[title]
+    if title != titles[0]:
+        found.settings["sheet"] = title
     others = ", ".join(repr(other) for other in titles if other != title)
     found.notes.insert(0, f"the sheet read is {title!r}; there are also {others} (--sheet)")
     return found
@@ -52,13 +55,15 @@ def _detect_sheet(file: Path, stated: Mapping[str, Any], columns: Mapping[str, s
 def _detect(file: Path, stated: Mapping[str, Any], columns: Mapping[str, str], name: str) -> Detected:
     found = Detected(columns=dict(columns))
     lower = file.name.lower()
+    if not lower.endswith(SUFFIXES + DUCKDB):
+        raise UnreadableSource(f"source {name!r}: {file} is none of {', '.join(SUFFIXES + DUCKDB)}")
     if lower.endswith((".parquet", ".duckdb", ".db")):
         heading, rows = table_sample(file, stated.get("table"))
         in_text = False
     else:
         heading, rows = text_sample(file, stated, found)
         in_text = True
-    found.heading = heading
+    found.heading, found.rows = heading, len(rows)
     table = {title: [row[k] if k < len(row) else "" for row in rows] for k, title in enumerate(heading)}
     find_columns(found, table, stated, name)
     if in_text or lower.endswith(".parquet"):

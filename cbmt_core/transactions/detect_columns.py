@@ -1,54 +1,50 @@
-"""Which column of a file holds what, by title first and then by content; statuses, grain and currency."""
+"""Which column of a file holds what, by title first and then by content."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from cbmt_core.transactions.column_names import (
+    DISCOUNTS,
     HINTS,
-    NOT_SALES,
     QUANTITIES,
-    STATUS,
     SYNONYMS,
     UNIT_PRICES,
     named_currency,
     plain_name,
-    plain_status,
 )
 from cbmt_core.transactions.detect_format import Detected
+from cbmt_core.transactions.detect_rows import find_rows, guests_by_email
 from cbmt_core.transactions.detect_values import looks_like_amount, looks_like_time
 
 __all__ = ["NEEDED", "find_columns"]
 
 NEEDED = frozenset({"customer", "order_time", "amount"})
 """Columns that every source has."""
-CROWD = 0.05
-"""A customer with a larger share of the rows is reported: it may stand for everyone without an account."""
 
 
 def find_columns(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any], name: str) -> None:
-    """Find which column holds what, by title first and then by content; then statuses, grain and currency."""
+    """Find which column holds what, by title first and then by content; then what kinds of rows there are."""
+    given = set(found.columns)
     _columns_by_title(found, table, stated)
     _columns_by_content(found, table)
     _quantity_of_a_price(found, table)
+    if "customer" not in given:
+        guests_by_email(found, table)
     named = ", ".join(f"{ours} = {theirs!r}" for ours, theirs in found.columns.items())
     found.notes.append(f"columns: {named or 'none recognised'}")
     if "firm" not in found.columns and not stated.get("firm"):
         found.settings["firm"] = name
         found.notes.append(f"no column names a firm: all rows are of {name!r} (--firm)")
     _other_amounts(found, table)
+    _discounts(found, table)
+    _misfits(found, table)
     if found.columns.keys() >= NEEDED and "order_id" not in found.columns:
         found.notes.append("no column of order ids: rows of one customer at one time are one order")
-    if "customer" in found.columns:
-        _crowd(found, table[found.columns["customer"]])
-    _statuses(found, table, stated)
-    _grain(found, table, stated)
-    if "currency" in found.columns:
-        _currency(found, table[found.columns["currency"]])
+    find_rows(found, table, stated)
 
 
 def _columns_by_title(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:
@@ -124,28 +120,40 @@ def _other_amounts(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
         found.notes.append(f"the amount is {amount!r}; it could also be {listed} (--column amount=...)")
 
 
-def _crowd(found: Detected, cells: Sequence[str]) -> None:
-    """Mention a customer who has far more rows than the others."""
-    counts = Counter(cell.strip() for cell in cells if cell.strip())
-    if len(counts) < 20:
+def _discounts(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
+    """Mention discounts in a column of their own, which unit prices and gross sales do not contain."""
+    amount = plain_name(found.columns.get("amount", ""))
+    if amount not in UNIT_PRICES | {"grosssales"}:
         return
-    who, rows = counts.most_common(1)[0]
-    usual = sorted(counts.values())[len(counts) // 2]
-    if rows > CROWD * counts.total() and rows > 20 * usual:
-        found.notes.append(
-            f"one customer, {who!r}, has {rows / counts.total():.0%} of the rows: if it stands for everyone "
-            f"without an account, leave it out (--leave-out {shlex.quote(found.columns['customer'] + '=' + who)})"
-        )
+    for title, cells in table.items():
+        name = plain_name(title)
+        discount = any(part in name for part in DISCOUNTS) and _fits("amount", cells)
+        if discount and any(cell.strip(" 0.,%$€£-") for cell in cells):
+            found.notes.append(
+                f"{title!r} is not taken off: amounts are before discount "
+                "(--column amount=... names a column of amounts after it)"
+            )
 
 
-def _currency(found: Detected, cells: Sequence[str]) -> None:
-    """The currency of all rows, or a note that there are several."""
-    codes = Counter(cell.strip().upper() for cell in cells if cell.strip())
-    if len(codes) == 1:
-        found.currency = next(iter(codes))
-    elif codes:
-        shares = ", ".join(f"{code} {count:,}" for code, count in codes.most_common(5))
-        found.notes.append(f"rows are in several currencies ({shares}); only those of the source's are used")
+def _misfits(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
+    """Say why a column with a fitting name was not taken, where none was found at all."""
+    for ours in sorted(NEEDED - found.columns.keys()):
+        for title, cells in table.items():
+            if plain_name(title) in SYNONYMS[ours] and title not in found.columns.values():
+                odd = _odd_cells(ours, cells)
+                which = f"cells such as {', '.join(map(repr, odd))}" if odd else "most of its cells"
+                what = (
+                    "no times that are known (--time-format states one)"
+                    if ours == "order_time"
+                    else f"no {ours}"
+                )
+                found.notes.append(f"{title!r} is not taken for the {ours}: {which} are {what}")
+
+
+def _odd_cells(ours: str, cells: Sequence[str]) -> list[str]:
+    looks = {"order_time": looks_like_time, "amount": looks_like_amount}.get(ours)
+    filled = dict.fromkeys(cell.strip() for cell in cells if cell.strip())
+    return [cell for cell in filled if looks and not looks(cell)][:3]
 
 
 def _fits(ours: str, cells: Sequence[str]) -> bool:
@@ -181,7 +189,7 @@ def _clearly(ours: str, cells: Sequence[str]) -> bool:
     """Whether cells are dates written as such, or amounts with decimals: a bare number may be anything."""
     filled = [cell.strip() for cell in cells if cell.strip()][:2000]
     if ours == "order_time":
-        written = sum(not re.fullmatch(r"[\d.,]+", cell) and looks_like_time(cell) for cell in filled)
+        written = sum(not re.fullmatch(r"\d+([.,]\d+)?", cell) and looks_like_time(cell) for cell in filled)
         return bool(filled) and written >= 0.9 * len(filled)
     if ours == "amount":
         decimals = sum(bool(re.search(r"\d[.,]\d{1,2}\D*$", cell)) for cell in filled)
@@ -198,40 +206,3 @@ def _constant(table: dict[str, list[str]], title: str, order_id: str | None) -> 
         if value.strip():
             values[order].add(value.strip())
     return all(len(seen) == 1 for seen in values.values())
-
-
-def _statuses(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:
-    if stated.get("leave_out"):
-        return
-    leave_out = {}
-    for title, cells in table.items():
-        if plain_name(title) in STATUS:
-            values = sorted({cell.strip() for cell in cells if plain_status(cell) in NOT_SALES})
-            if values:
-                leave_out[title] = values
-    if leave_out:
-        found.settings["leave_out"] = leave_out
-        rules = "; ".join(f"{title!r} is {' or '.join(values)}" for title, values in leave_out.items())
-        found.notes.append(f"left out as no sales: rows whose {rules}")
-
-
-def _grain(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any]) -> None:
-    """Whether lines of one order repeat its total."""
-    columns = found.columns
-    if stated.get("amount_of") or not {"order_id", "amount"} <= columns.keys() or "quantity" in columns:
-        return
-    amounts: defaultdict[str, list[str]] = defaultdict(list)
-    for order, amount in zip(table[columns["order_id"]], table[columns["amount"]], strict=True):
-        if order.strip():
-            amounts[order.strip()].append(amount.strip())
-    several = [values for values in amounts.values() if len(values) > 1]
-    if not several:
-        return
-    same = [values for values in several if len({value for value in values if value}) == 1]
-    blanks = any("" in values for values in several)
-    if len(same) >= 0.95 * len(several) and (blanks or len(same) >= 3):
-        found.settings["amount_of"] = "order"
-        how = "leave the amount out but once" if blanks else "repeat the amount of the whole order"
-        found.notes.append(f"lines of one order {how}: it is counted once an order")
-    else:
-        found.notes.append("several lines of one order are added up")

@@ -13,7 +13,14 @@ from typing import Any
 from cbmt_core import duck
 from cbmt_core.duck import identifier, literal, path_literal
 from cbmt_core.transactions.csv_file import DELIMITERS
-from cbmt_core.transactions.csv_lines import byte_order_mark, decoded, lines_of, open_bytes
+from cbmt_core.transactions.csv_lines import (
+    byte_order_mark,
+    decoded,
+    heading_lines,
+    lines_of,
+    one_line,
+    open_bytes,
+)
 from cbmt_core.transactions.detect_values import looks_like_amount, looks_like_time
 from cbmt_core.transactions.spreadsheet import SHEET_SUFFIXES, sheet_rows
 
@@ -32,8 +39,12 @@ class Detected:
     columns: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     heading: list[str] = field(default_factory=list)
+    rows: int = 0
+    """Rows of the sample."""
     currency: str | None = None
     """Currency that a column of the file names, where it names one only."""
+    usual_currency: str | None = None
+    """Of several currencies, the one of most rows."""
 
 
 def table_sample(file: Path, table: str | None) -> tuple[list[str], list[list[str]]]:
@@ -65,14 +76,19 @@ def text_sample(file: Path, stated: Mapping[str, Any], found: Detected) -> tuple
         if delimiter != "," and not stated.get("delimiter"):
             found.settings["delimiter"] = delimiter
             found.notes.append(f"columns are divided by {'tabs' if delimiter == chr(9) else repr(delimiter)}")
-        line = stated.get("header_line") or _header([_split(text, delimiter) for text in lines[:100]]) + 1
-        rows = [_split(text, delimiter) for text in lines[:line]] + list(_parsed(lines[line:], delimiter))
+        first_lines = [
+            _split("".join(heading_lines(iter(lines[k:100]), 1)), delimiter) for k in range(len(lines[:100]))
+        ]
+        line = stated.get("header_line") or _header(first_lines) + 1
+        head = heading_lines(iter(lines), line)
+        rows = [_split(text, delimiter) for text in lines[: line - 1]]
+        rows += [next(_parsed(head[line - 1 :], delimiter), []), *_parsed(lines[len(head) :], delimiter)]
     if line > 1 and not stated.get("header_line"):
         found.settings["header_line"] = line
         before = "the line before it is" if line == 2 else f"the {line - 1} before it are"
         found.notes.append(f"line {line} names the columns; {before} passed over")
     heading = (
-        [cell.strip().lstrip("\ufeff") or f"column{k}" for k, cell in enumerate(rows[line - 1])]
+        [one_line(cell.lstrip("\ufeff")) or f"column{k}" for k, cell in enumerate(rows[line - 1])]
         if rows
         else []
     )
@@ -116,9 +132,9 @@ def _spread(file: Path, encoding: str) -> list[str]:
     return lines
 
 
-def _split(line: str, delimiter: str) -> list[str]:
+def _split(text: str, delimiter: str) -> list[str]:
     try:
-        return next(csv.reader([line], delimiter=delimiter), [])
+        return next(csv.reader(text.splitlines(keepends=True), delimiter=delimiter), [])
     except csv.Error:
         return []
 

@@ -30,6 +30,9 @@ from cbmt_core.transactions.span import span_of
 
 __all__ = ["Intake", "IntakeReport"]
 
+FEW_UNREADABLE = 0.01
+"""A smaller share of rows whose time cannot be read does not make a history too short."""
+
 
 @dataclass
 class IntakeReport:
@@ -241,7 +244,7 @@ class Intake:
         return span_of(weeks)
 
     def unreadable_times(self) -> str:
-        """How many rows have a time that cannot be read, in words; empty where there are none."""
+        """How many rows have a time that cannot be read, in words; empty where they are too few to matter."""
         return _unreadable_times_of(self, self.version)
 
 
@@ -313,7 +316,7 @@ def _unreadable_times_of(intake: Intake, version: str) -> str:
             f"min_by(detail, row) FILTER (reason IN ('{UNPARSEABLE_TIME}', '{STRAY_DATE}', '{MISSING_TIME}')) "
             f"FROM {parquet(map(intake.path, intake.ledger()))}"
         ).fetchall()[0]
-    if not unread:
+    if unread < FEW_UNREADABLE * total or not unread:
         return ""
     return (
         f". The time of {unread:,} of {total:,} ingested rows cannot be read, such as {sample}: state their format "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cbmt_core.config import SourceConfig
 from cbmt_core.duck import literal
@@ -26,6 +26,8 @@ _TOTALS = (
     r"^\W*((grand|sub|report|net)[ -]?)?(totals?|summe|gesamt(summe)?|suma|totale|totaux|totaal|sum)\W*$"
 )
 """A cell that marks a row of totals."""
+_TOTAL_OF = r"^\W*(grand |sub-?|report )?(total|summe|gesamt|zwischensumme|suma|totale|totaal|sum)\b"
+"""The start of such a cell, as in "Subtotal 2021-01-04"."""
 _NO_VALUE = (
     r"('NULL', 'null', 'Null', '(null)', '<null>', '\N', 'NaN', 'nan', '<NA>', 'N/A', 'n/a', '#N/A', "
     "'None', 'undefined')"
@@ -49,7 +51,8 @@ def judged_sql(
     Args:
         label: how the file is called in the tables.
         row: SQL for the number of the row.
-        columns: our name of a column -> its SQL and its type. `leave_out_0`, ... are columns to leave rows out by.
+        columns: our name of a column -> its SQL and its type. `leave_out_0`, ... are columns to leave rows out by,
+            `refund_where_0`, ... those that tell refunds.
         first_column: SQL of the file's first column, where reports write "Total".
         tail: SQL for how many of the row's last columns are empty.
     """
@@ -77,8 +80,15 @@ def judged_sql(
     amount = number("amount")
     if "quantity" in columns:
         amount = f"TRY_CAST({amount} * {number('quantity')} AS DECIMAL(18,4))"
+    if source.refund_where:
+        back = " OR ".join(
+            _is_one_of(f"refund_where_{k}", values) for k, values in enumerate(source.refund_where.values())
+        )
+        amount = f"CASE WHEN {back} THEN -abs({amount}) ELSE {amount} END"
     refunded = f"abs({number('refunded')})" if "refunded" in columns else "CAST(NULL AS DECIMAL(18,4))"
-    fields = ", ".join(f"'{ours}': f_{ours}" for ours in columns if not ours.startswith("leave_out"))
+    fields = ", ".join(
+        f"'{ours}': f_{ours}" for ours in columns if not ours.startswith(("leave_out", "refund_where"))
+    )
     texts = ", ".join(f"CAST(f_{ours} AS VARCHAR)" for ours in columns)
     conditions = [*_conditions(source, columns, texts)]
     reason = "\n".join(f"WHEN {condition} THEN {literal(why)}" for _, condition, why in conditions)
@@ -133,16 +143,14 @@ def _conditions(
         ("", blank, BLANK_ROW),
         (
             "",
-            f"amount IS NOT NULL AND read_time IS NULL AND len(list_filter([first_cell, {texts}], lambda c: "
-            f"regexp_matches(lower(trim(c)), {literal(_TOTALS)}))) > 0",
+            f"amount IS NOT NULL AND read_time IS NULL AND (len(list_filter([first_cell, {texts}], lambda c: "
+            f"regexp_matches(lower(trim(c)), {literal(_TOTALS)}))) > 0 OR (customer IS NULL AND "
+            f"regexp_matches(lower(trim(first_cell)), {literal(_TOTAL_OF)})))",
             TOTALS_ROW,
         ),
     ]
     for k, values in enumerate(source.leave_out.values()):
-        names = ", ".join(literal(value.strip().lower()) for value in values) or "NULL"
-        found.append(
-            (f"leave_out_{k}", f"lower(trim(CAST(f_leave_out_{k} AS VARCHAR))) IN ({names})", LEFT_OUT)
-        )
+        found.append((f"leave_out_{k}", _is_one_of(f"leave_out_{k}", values), LEFT_OUT))
     if "currency" in columns:
         found.append(
             (
@@ -202,6 +210,12 @@ def _conditions(
         ("order_time", "read_time IS NOT NULL AND isfinite(read_time) AND ordered_at IS NULL", STRAY_DATE),
         ("customer", "customer IS NULL", MISSING_CUSTOMER),
     ]
+
+
+def _is_one_of(ours: str, values: Sequence[str]) -> str:
+    """SQL: whether a column holds one of the values, whatever their case."""
+    names = ", ".join(literal(value.strip().lower()) for value in values) or "NULL"
+    return f"coalesce(lower(trim(CAST(f_{ours} AS VARCHAR))) IN ({names}), false)"
 
 
 def _quantity(source: SourceConfig, columns: Mapping[str, tuple[str, str]]) -> str:

@@ -283,7 +283,8 @@ def _net(con: duckdb.DuckDBPyConnection) -> _Refunds:
         FROM groups g LEFT JOIN netted n ON n.target = g.place LEFT JOIN groups r ON r.place = n.refund
         WHERE g.amount > 0 AND NOT g.several AND (n.refund IS NOT NULL OR g.refunded > 0) GROUP BY g.place;
         CREATE OR REPLACE TEMP TABLE closed AS
-        SELECT place, CASE WHEN several THEN '{SEVERAL_AMOUNTS}' ELSE '{NON_POSITIVE}' END AS reason
+        SELECT place, CASE WHEN several THEN '{SEVERAL_AMOUNTS}'
+            WHEN has_negative THEN '{REFUNDED_IN_FULL}' ELSE '{NON_POSITIVE}' END AS reason
         FROM groups WHERE several OR amount = 0
         UNION ALL SELECT place, '{REFUNDED_IN_FULL}' FROM net WHERE amount <= 0
         UNION ALL SELECT refund, CASE WHEN target IS NULL THEN '{REFUND_WITHOUT_ORDER}'

@@ -166,7 +166,7 @@ def _wanted(source: SourceConfig) -> list[str]:
     columns = source.columns.model_dump()
     if source.firm is not None:
         columns["firm"] = None
-    return [*filter(None, columns.values()), *source.leave_out]
+    return [*filter(None, columns.values()), *source.leave_out, *source.refund_where]
 
 
 def _mapped(
@@ -178,6 +178,7 @@ def _mapped(
     if source.firm is not None:
         wanted.pop("firm", None)
     wanted |= {f"leave_out_{k}": theirs for k, theirs in enumerate(source.leave_out)}
+    wanted |= {f"refund_where_{k}": theirs for k, theirs in enumerate(source.refund_where)}
     found, missing = {}, []
     for ours, theirs in wanted.items():
         same = [name for name in columns if name.casefold() == theirs.casefold()]

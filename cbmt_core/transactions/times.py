@@ -6,6 +6,7 @@ import re
 
 from cbmt_core.config import SourceConfig
 from cbmt_core.duck import literal
+from cbmt_core.transactions.month_names import english_sql
 
 __all__ = ["FIRST_YEAR", "LAST_YEAR", "is_time", "time_sql"]
 
@@ -61,5 +62,7 @@ def _read(column: str, pattern: str, zone: str) -> str:
         inside = f"CASE WHEN {number} BETWEEN 1 AND 100000 THEN {number} END"
         return f"(TIMESTAMP '1899-12-30' + to_milliseconds(CAST(round({inside} * 86400) * 1000 AS BIGINT)))"
     parsed = f"try_strptime({text}, {literal(pattern)})"
+    if "%b" in pattern:
+        parsed = f"coalesce({parsed}, try_strptime({english_sql(text)}, {literal(pattern)}))"
     zoned = re.search("(?<!%)(%%)*%[zZ]", pattern)
     return f"CAST({parsed} AS TIMESTAMPTZ) AT TIME ZONE {zone}" if zoned else parsed

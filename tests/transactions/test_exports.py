@@ -5,12 +5,16 @@ from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
-from helpers.exports import EXPORTS, written
+from helpers.exports import written
+from helpers.odd_exports import EXPORTS
 
+from cbmt_core import duck
 from cbmt_core.config import SourceConfig
+from cbmt_core.errors import UnreadableSource
 from cbmt_core.transactions.detect import detect
-from cbmt_core.transactions.detect_values import amounts_look
+from cbmt_core.transactions.detect_values import amounts_look, times_look
 from cbmt_core.transactions.preview import preview
+from cbmt_core.transactions.times import time_sql
 
 
 def test_the_corpus_is_large_enough():
@@ -179,3 +183,82 @@ def test_an_order_left_out_by_its_first_line_takes_its_other_lines_along(tmp_pat
 def test_words_in_the_place_of_amounts_are_no_signs_of_a_currency() -> None:
     assert amounts_look(["10.00", "oops", "n/a", ""]) == (".", [])
     assert amounts_look(["10.00", "£5.30"]) == (".", ["amounts carry signs of a currency"])
+
+
+def notes_of(file, text: str) -> str:
+    file.write_text(text)
+    return "\n".join(detect(file, {}, {}, "shop").notes)
+
+
+def test_what_is_not_understood_is_told_with_the_cells_that_were_not(tmp_path):
+    file = tmp_path / "orders.csv"
+    quarters = "".join(f"{k},C{k},Q{1 + k % 4} 2020,{k}.50\n" for k in range(30))
+    notes = notes_of(file, "order_id,customer,date,total\n" + quarters)
+    assert "'date' is not taken for the order_time: cells such as 'Q1 2020', 'Q2 2020', 'Q3 2020'" in notes
+    rows = "".join(f"{k},C{k},2020-01-{1 + k % 28:02d},{k}.50,2,0.05\n" for k in range(30))
+    notes = notes_of(file, "order_id,customer,date,unit_price,quantity,discount\n" + rows)
+    assert "'discount' is not taken off" in notes
+    assert "discount" not in notes_of(file, "order_id,customer,date,total,quantity,discount\n" + rows)
+    with pytest.raises(UnreadableSource, match=r"orders.json is none of .csv"):
+        detect(tmp_path / "orders.json", {}, {}, "shop")
+
+
+def test_three_digits_after_a_point_are_decimals_where_every_amount_has_them() -> None:
+    separator, notes = amounts_look(["21.930", "4.500"])
+    assert separator == "."
+    assert "'21.930' are read with three decimals (--decimal-separator ," in notes[0]
+    assert amounts_look(["21.930", "0.450"]) == (".", [])
+    assert amounts_look(["21.930", "450"])[0] == ","
+    assert amounts_look(["1.121.930", "21.930"])[0] == ","
+    assert amounts_look(["1,930", "450"]) == (".", ["amounts have dividers of thousands"])
+
+
+def test_an_order_id_whose_lines_cancel_out_is_a_refund_and_no_bad_data(tmp_path):
+    file = tmp_path / "orders.csv"
+    file.write_text(
+        "order_id,customer,order_time,amount,kind\n"
+        "1,a,2020-01-05 10:00,10.00,sale\n"
+        "1,a,2020-01-09 10:00,10.00,refund\n"
+        "2,b,2020-01-06 10:00,4.00,sale\n"
+        "2,b,2020-01-07 10:00,-4.00,refund\n"
+        "3,b,2020-01-07 10:00,0.00,sale\n"
+        "4,b,2020-01-08 10:00,3.00,sale\n"
+    )
+    source = SourceConfig.model_validate(
+        {"name": "s", "path": str(file), "currency": "GBP", "timezone": "Europe/London", "firm": "Shop",
+         "columns": {"order_id": "order_id"}, "refund_where": {"kind": ["Refund"]}}
+    )  # fmt: skip
+    seen = preview(source, tmp_path)
+    assert seen.reasons == {"refunded in full": 4, "non-positive amount": 1}
+    assert (seen.sales, seen.refunds, seen.refund_rows) == (3, 14, 2)
+
+
+def test_kinds_of_payment_are_no_refunds_and_customers_with_several_addresses_no_guests(tmp_path):
+    file = tmp_path / "orders.csv"
+    rows = "".join(
+        f"{k},{k % 9},a{k % 9}.{k % 2}@x.org,2020-01-{1 + k % 28:02d},{k}.50,{'credit' if k % 2 else 'debit'}\n"
+        for k in range(60)
+    )
+    file.write_text("order_id,customer_id,email,date,total,payment_type\n" + rows)
+    found = detect(file, {}, {}, "shop")
+    assert found.columns["customer"] == "customer_id"
+    assert not {"refund_where", "leave_out"} & found.settings.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [("4. März 2021", 4), ("04-févr-21", 4), ("15 de agosto de 2021", 15), ("20 maggio 2021", 20), ("1 Dez 2021", 1),
+     ("12 mei 2021", 12), ("Thu, 4 Mar 2021", 4), ("Sunday, March 7, 2021", 7), ("7 September 2021", 7)],
+)  # fmt: skip
+def test_months_are_read_in_the_languages_that_are_detected(text, day):
+    formats, _ = times_look([text], month_first=False)
+    source = SourceConfig(name="s", path="s", currency="EUR", timezone="UTC", time_format=formats[0])
+    with duck.connect() as con:
+        read = con.execute(
+            f"SELECT {time_sql(source, 't', 'VARCHAR')} FROM (SELECT $1 AS t)", [text]
+        ).fetchall()
+    assert read[0][0].day == day
+
+
+def test_other_words_are_no_months() -> None:
+    assert times_look(["12 bananas 2021", "4 de nada 2021"], month_first=False) == ([], [])
