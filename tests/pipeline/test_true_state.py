@@ -232,6 +232,25 @@ def test_runs_of_a_killed_ui_are_failed_when_the_next_one_starts(made: Project) 
             instance.delete_run(run_id)
 
 
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def test_what_a_killed_ui_left_running_is_named_and_ended_by_the_next(tmp_path: Path) -> None:
+    project = new_project(tmp_path)
+    ours = os.environ | {holders.UI_PROCESS: "1", "CBMT_PROJECT": str(tmp_path)}
+    others = ours | {"CBMT_PROJECT": str(tmp_path / "other")}
+    with (
+        subprocess.Popen(["sleep", "60"], env=ours) as left,
+        subprocess.Popen(["sleep", "60"], env=others) as other,
+    ):
+        with holders.holding(project, "ui"):
+            assert holders.left_by_ui(project) == [], "the UI is there"
+        assert f"processes of a killed cbmt ui go on working ({left.pid}" in cbmt(tmp_path, "doctor").output
+        assert holders.end_left_by_ui(project) == 1
+        assert left.wait() == -signal.SIGTERM
+        assert holders.left_by_ui(project) == []
+        assert other.poll() is None
+        other.kill()
+
+
 def test_a_run_of_the_command_is_one_that_the_ui_can_place_and_execute_again(tmp_path: Path) -> None:
     """Its target, its code location, and, once it is executed again, the process that does that."""
     project = new_project(tmp_path)
