@@ -23,7 +23,7 @@ from cbmt_pipeline.cli_ingest import ingest, sources
 from cbmt_pipeline.cli_plan import scenario, target, value
 from cbmt_pipeline.cli_run import run
 from cbmt_pipeline.cli_status import doctor, status
-from cbmt_pipeline.holder import hold
+from cbmt_pipeline.holder import UI_PROCESS, end_left_by_ui, hold
 from cbmt_pipeline.plain_errors import plain
 from cbmt_pipeline.progress import ProgressBar, console
 from cbmt_pipeline.project import CONFIG_FILE, Project
@@ -211,13 +211,18 @@ def ui(project: Project, port: int, host: str) -> None:
 
     _ = project.config
     project.check_schema()
-    with socket.socket() as probe:
-        if probe.connect_ex((LOOPBACK, port)) == 0:
-            raise CbmtError(f"port {port} is taken, maybe by another `cbmt ui`; choose one with --port")
+    if left := end_left_by_ui(project):
+        console.print(f"processes that a killed `cbmt ui` left running were ended: {left}")
     # The lock is held by this process and, after exec below, by the UI.
     os.set_inheritable(hold(project, "ui"), True)
+    with socket.socket() as probe:
+        if probe.connect_ex((LOOPBACK, port)) == 0:
+            raise CbmtError(
+                f"port {port} is taken, maybe by the UI of another project; choose one with --port"
+            )
     fail_orphaned_runs(project, ui_is_gone=True)
     use_project(project)
+    os.environ[UI_PROCESS] = str(os.getpid())
     if not _only_this_machine(host):
         console.print(
             f"[bold]warning:[/bold] listening on {escape(host)}: everyone who reaches this machine can read the data, "
@@ -226,6 +231,8 @@ def ui(project: Project, port: int, host: str) -> None:
         )
     console.print(f"the UI will be at http://{escape(host)}:{port} (stop it with Ctrl-C)")
     arguments = [
+        "-W",  # It recommends `dg dev` to whoever wrote the command.
+        "ignore:Function `dev_command` is superseded",
         "-m",
         "dagster",
         "dev",

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.transactions.reader import files_of
-from cbmt_pipeline.holder import holder
+from cbmt_pipeline.holder import holder, left_by_ui
 from cbmt_pipeline.plain_errors import plain
 from cbmt_pipeline.plan import State, Step, the_plan
 from cbmt_pipeline.progress import console
@@ -157,7 +157,7 @@ def _project_file(project: Project) -> Iterator[Finding]:
     if not project.root.is_dir():
         yield FAIL, f"there is no folder {project.root}: cd into the project, or name it with --project"
         return
-    yield OK, f"{project.root / CONFIG_FILE}, {len(project.config.sources)} sources"
+    yield OK, f"{project.root / CONFIG_FILE}, sources: {len(project.config.sources)}"
 
 
 def _folders(project: Project) -> Iterator[Finding]:
@@ -204,6 +204,11 @@ def _at_work(project: Project) -> Iterator[Finding]:
     for command in ("run", "ui"):
         who = holder(project, command)
         yield OK, f"cbmt {command}: {who or 'nobody'}"
+    if left := left_by_ui(project):
+        yield (
+            WARN,
+            f"processes of a killed cbmt ui go on working ({', '.join(map(str, left))}): the next cbmt ui ends them",
+        )
 
 
 def _dagster(project: Project) -> Iterator[Finding]:
@@ -222,7 +227,7 @@ def _dagster(project: Project) -> Iterator[Finding]:
         yield OK, "no history yet"
         return
     with open_instance(project) as instance:
-        orphans = orphaned_runs(instance, ui_is_gone=not holder(project, "ui"))
+        orphans = orphaned_runs(instance, ui_is_gone=not (holder(project, "ui") or left_by_ui(project)))
     if orphans:
         yield (
             WARN,

@@ -8,9 +8,11 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import signal
 import socket
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -18,7 +20,10 @@ from cbmt_core import atomic
 from cbmt_core.errors import CbmtError
 from cbmt_pipeline.project import Project
 
-__all__ = ["hold", "holder", "holding", "holding_task"]
+__all__ = ["UI_PROCESS", "end_left_by_ui", "hold", "holder", "holding", "holding_task", "left_by_ui"]
+
+UI_PROCESS = "CBMT_UI_PROCESS"
+"""Environment of what `cbmt ui` starts: its process. The servers and runs go on when that alone is killed."""
 
 
 def _path(project: Project, command: str) -> Path:
@@ -155,3 +160,30 @@ def holder(project: Project, command: str) -> str:
     finally:
         os.close(descriptor)
     return ""
+
+
+def left_by_ui(project: Project) -> list[int]:
+    """Processes of this project that a killed `cbmt ui` left behind; none where /proc is missing (macOS)."""
+    if holder(project, "ui"):
+        return []
+    marks = [f"{UI_PROCESS}=".encode(), f"CBMT_PROJECT={project.root}".encode()]
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # Gone meanwhile, or another user's.
+            environment = (folder / "environ").read_bytes().split(b"\0")
+            if marks[1] in environment and any(entry.startswith(marks[0]) for entry in environment):
+                found.append(int(folder.name))
+    return found
+
+
+def end_left_by_ui(project: Project, patience: float = 10) -> int:
+    """End what a killed `cbmt ui` left behind, as it was ended itself; the number of processes."""
+    left = left_by_ui(project)
+    for sent in (signal.SIGTERM, signal.SIGKILL):
+        for process in left_by_ui(project):
+            with suppress(ProcessLookupError):
+                os.kill(process, sent)
+        end = time.monotonic() + patience
+        while left_by_ui(project) and time.monotonic() < end:
+            time.sleep(0.2)
+    return len(left)

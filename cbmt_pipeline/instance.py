@@ -16,6 +16,10 @@ from cbmt_core import atomic
 from cbmt_pipeline.partition_keys import rename_old_keys
 from cbmt_pipeline.project import Project
 
+LOCATION, REPOSITORY = "cbmt_pipeline.definitions", "__repository__"
+"""What Dagster calls our code location, and the definitions in it."""
+ATTENDED = "cbmt/attended"
+"""Tag of a run that `cbmt run` or a job does itself: that says why it failed, so the daemon sends no notice."""
 PROCESS = "cbmt/process"
 """Tag of a run: the machine and process that execute it."""
 
@@ -28,7 +32,10 @@ EARLIER = {
 """SHA-256 of settings files that earlier versions wrote; unchanged ones are replaced."""
 
 __all__ = [
+    "ATTENDED",
+    "LOCATION",
     "PROCESS",
+    "REPOSITORY",
     "SETTINGS",
     "name_process",
     "open_instance",
@@ -69,7 +76,7 @@ def this_process() -> str:
 
 def name_process(context: dg.AssetExecutionContext) -> None:
     """Tag a run with the process that executes it, so that orphaned runs are recognised."""
-    if PROCESS not in context.run.tags:
+    if context.run.tags.get(PROCESS) != this_process():
         context.instance.add_run_tags(context.run.run_id, {PROCESS: this_process()})
 
 

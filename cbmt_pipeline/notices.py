@@ -12,6 +12,7 @@ from dagster._core.storage.tags import WILL_RETRY_TAG
 
 from cbmt_core.names import Unit
 from cbmt_core.operation import NoticeConfig
+from cbmt_pipeline.instance import ATTENDED
 from cbmt_pipeline.partitions import FIRM_PARTITIONS
 from cbmt_pipeline.plan import Plan, Step, the_plan
 from cbmt_pipeline.resources import ProjectResource
@@ -180,8 +181,11 @@ def _post(url: str, notice: Notice) -> None:
 def failure_notice_sensor(
     context: dg.RunFailureSensorContext, project: ProjectResource
 ) -> dg.SkipReason | None:
+    run = context.dagster_run
+    if ATTENDED in run.tags and not run.parent_run_id:
+        return dg.SkipReason("the command or job that did this run has said why it failed")
     opened = project.open()
-    notice = notice_of(context.instance, context.dagster_run, opened.root.name)
+    notice = notice_of(context.instance, run, opened.root.name)
     context.log.error(notice.text)
     if not send(notice, opened.config.notice):
         return dg.SkipReason("[notice] in cbmt.toml names neither a webhook nor a command")

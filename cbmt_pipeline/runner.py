@@ -19,14 +19,17 @@ from pathlib import Path
 from typing import Any
 
 import dagster as dg
+from dagster._core.definitions.job_base import InMemoryJob
+from dagster._core.execution.api import execute_run_iterator
 from dagster._core.launcher import DefaultRunLauncher
-from dagster._core.storage.tags import RETRY_NUMBER_TAG
+from dagster._core.remote_origin import RegisteredCodeLocationOrigin, RemoteJobOrigin, RemoteRepositoryOrigin
+from dagster._core.storage.tags import CODE_LOCATION_TAG, MAX_RETRIES_TAG, RETRY_NUMBER_TAG
 
 from cbmt_core.atomic import lives
 from cbmt_core.names import Unit
 from cbmt_pipeline import progress
 from cbmt_pipeline.batches import contiguous_batches
-from cbmt_pipeline.instance import PROCESS, open_instance, this_process
+from cbmt_pipeline.instance import ATTENDED, LOCATION, PROCESS, REPOSITORY, open_instance, this_process
 from cbmt_pipeline.partitions import FIRM_PARTITIONS
 from cbmt_pipeline.plain_errors import plain_text
 from cbmt_pipeline.progress import News
@@ -52,6 +55,9 @@ UNDER_WAY = [
     dg.DagsterRunStatus.STARTED,
     dg.DagsterRunStatus.CANCELING,
 ]
+
+HERE = RemoteRepositoryOrigin(RegisteredCodeLocationOrigin(LOCATION), REPOSITORY)
+"""The code location of `cbmt ui`."""
 
 Batch = tuple[str, ...]
 
@@ -105,14 +111,13 @@ def run_assets(project: Project, assets: Sequence[str], config: dict[str, Any] |
     return outcome if outcome.success else replace(outcome, failure=f"{', '.join(assets)}: {outcome.failure}")
 
 
-def materialise_intake(instance: dg.DagsterInstance) -> RunOutcome:
-    """Materialise `intake` in a run of its own on an instance that is open."""
-    from cbmt_pipeline.definitions import defs
+def materialise_intake(instance: dg.DagsterInstance, origin: RemoteJobOrigin | None) -> RunOutcome:
+    """Materialise `intake` in a run of its own on an instance that is open.
 
-    job = defs.resolve_implicit_global_asset_job_def().get_subset(asset_selection={dg.AssetKey("intake")})
-    result = job.execute_in_process(instance=instance, run_config=QUIET, raise_on_error=False)
-    failure = next((_why(event) for event in result.all_events if event.is_step_failure), "")
-    return RunOutcome(result.run_id, (), result.success, failure)
+    Args:
+        origin: of the run that asks for it.
+    """
+    return _execute_on(instance, ("intake",), {}, {}, origin.repository_origin if origin else HERE)
 
 
 def run_firms(
@@ -220,28 +225,47 @@ def _begin(news: Any) -> None:
 
 
 def _execute(root: Path, assets: tuple[str, ...], firms: Batch, config: dict[str, Any]) -> RunOutcome:
-    from cbmt_pipeline.definitions import defs
-
     logging.getLogger("dagster").setLevel(logging.CRITICAL)
-    tags = {PROCESS: this_process()}
+    tags: dict[str, str] = {}
     if firms:
         progress.tell(firms[0], "", 0.0)
     if len(firms) == 1:
-        tags |= {"dagster/partition": firms[0]}
+        tags = {"dagster/partition": firms[0]}
     elif firms:
-        tags |= {
+        tags = {
             "dagster/asset_partition_range_start": firms[0],
             "dagster/asset_partition_range_end": firms[-1],
         }
     with open_instance(Project(root)) as instance:
-        job = defs.resolve_implicit_global_asset_job_def().get_subset(
-            asset_selection={dg.AssetKey(name) for name in assets}
-        )
-        result = job.execute_in_process(
-            instance=instance, tags=tags, run_config=QUIET | config, raise_on_error=False
-        )
-        failure = next((_why(event) for event in result.all_events if event.is_step_failure), "")
-        return RunOutcome(result.run_id, firms, result.success, failure, _warnings(instance, result.run_id))
+        return replace(_execute_on(instance, assets, tags, config), firms=firms)
+
+
+def _execute_on(
+    instance: dg.DagsterInstance,
+    assets: tuple[str, ...],
+    tags: dict[str, str],
+    config: dict[str, Any],
+    repository: RemoteRepositoryOrigin = HERE,
+) -> RunOutcome:
+    """Materialise assets in a run in this process, which the UI shows and executes again like those it started."""
+    from cbmt_pipeline.definitions import defs
+
+    job = defs.resolve_implicit_global_asset_job_def()
+    chosen = frozenset(map(dg.AssetKey, assets))
+    location = repository.code_location_origin.location_name
+    own = {CODE_LOCATION_TAG: location, PROCESS: this_process(), ATTENDED: "true", MAX_RETRIES_TAG: "0"}
+    run = instance.create_run_for_job(
+        job.get_subset(asset_selection=chosen),
+        run_config=QUIET | config,
+        asset_selection=chosen,
+        remote_job_origin=RemoteJobOrigin(repository, job.name),
+        tags={**own, **tags},
+    )
+    events = list(execute_run_iterator(InMemoryJob(job), run, instance))
+    failure = next((_why(event) for event in events if event.is_step_failure), "")
+    done = instance.get_run_by_id(run.run_id)
+    success = done is not None and done.is_success
+    return RunOutcome(run.run_id, (), success, failure, _warnings(instance, run.run_id))
 
 
 def _warnings(instance: dg.DagsterInstance, run_id: str) -> tuple[str, ...]:
@@ -286,7 +310,7 @@ def orphaned_runs(instance: dg.DagsterInstance, *, ui_is_gone: bool = False) -> 
     """Unfinished runs on this machine whose process is gone."""
     found = []
     for run in instance.get_runs(dg.RunsFilter(statuses=UNDER_WAY)):
-        host, _, pid = run.tags.get(PROCESS, "").partition(":")
+        host, _, pid = _process_of(instance, run).partition(":")
         if pid:
             gone = host == socket.gethostname() and not lives(int(pid))
         else:
@@ -297,3 +321,10 @@ def orphaned_runs(instance: dg.DagsterInstance, *, ui_is_gone: bool = False) -> 
         if gone:
             found.append(run)
     return found
+
+
+def _process_of(instance: dg.DagsterInstance, run: dg.DagsterRun) -> str:
+    """The process that does a run; empty where it has not begun, and its tag is copied from the run it repeats."""
+    process = run.tags.get(PROCESS, "")
+    repeats = instance.get_run_by_id(run.parent_run_id) if process and run.parent_run_id else None
+    return "" if repeats and repeats.tags.get(PROCESS) == process else process

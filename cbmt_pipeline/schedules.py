@@ -96,7 +96,7 @@ def _read_new_files(context: dg.OpExecutionContext, project: Project) -> str:
     """Materialise `intake` in a run of its own; why a source could not be read, if one could not."""
     from cbmt_pipeline.runner import materialise_intake
 
-    outcome = materialise_intake(context.instance)
+    outcome = materialise_intake(context.instance, context.run.remote_job_origin)
     if outcome.failure and not project.intake.ledger():
         raise dg.Failure(outcome.failure, allow_retries=False)
     return outcome.failure

@@ -27,6 +27,7 @@ from cbmt_core import atomic, duck
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.timeline import WEEK, Timeline, week_of, week_sql
+from cbmt_core.transactions.span import SPAN_RULES
 
 if TYPE_CHECKING:
     from cbmt_core.config import DeliveryConfig, ProjectConfig
@@ -167,7 +168,7 @@ def _policy(intake: Intake, version: str, settings: DeliveryConfig) -> Deliverie
 def _stored(intake: Intake, version: str) -> dict[str, Delivery]:
     """Every firm's delivery, cached in a file beside the ledger: it depends on all files, and every run needs it."""
     path = intake.folder / "delivery.json"
-    mark = f"{RULES}/{version}"
+    mark = f"{RULES}.{SPAN_RULES}/{version}"
     try:
         kept = json.loads(path.read_text(encoding="utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):

@@ -26,7 +26,7 @@ from cbmt_core.transactions.intake_file import FileReport, file_digest, read_sou
 from cbmt_core.transactions.reader import files_of
 from cbmt_core.transactions.reasons import MISSING_TIME, STRAY_DATE, UNPARSEABLE_TIME
 from cbmt_core.transactions.refusal import refuse_unusable
-from cbmt_core.transactions.span import span_of
+from cbmt_core.transactions.span import SPAN_RULES, span_of
 
 __all__ = ["Intake", "IntakeReport"]
 
@@ -227,17 +227,21 @@ class Intake:
             seen = json.loads(kept.read_text())
         except FileNotFoundError:
             seen = {}
-        if seen.get("version") != version:
+        mark = f"{SPAN_RULES}/{version}"
+        if seen.get("version") != mark:
             first, last = self._span()
-            seen = {"version": version, "first": first.isoformat(), "last": last.isoformat()}
+            seen = {"version": mark, "first": first.isoformat(), "last": last.isoformat()}
             atomic.write_text(kept, json.dumps(seen))
         return date.fromisoformat(seen["first"]), date.fromisoformat(seen["last"])
 
     def _span(self) -> tuple[date, date]:
         with duck.connect() as con:
             weeks = con.execute(
-                f"SELECT {week_sql('day')} AS week, min(day), max(day), sum(rows) "
-                f"FROM {self.index()} WHERE day IS NOT NULL GROUP BY week ORDER BY week"
+                f"WITH of_firm AS (SELECT {week_sql('day')} AS week, slug, min(day) AS first, max(day) AS last, "
+                f"sum(rows) AS rows FROM {self.index()} WHERE day IS NOT NULL GROUP BY ALL), "
+                "usual AS (SELECT slug, median(rows) AS usual FROM of_firm GROUP BY slug) "
+                "SELECT week, min(first), max(last), sum(rows), coalesce(sum(usual), 'inf'::DOUBLE) FROM of_firm "
+                "LEFT JOIN usual USING (slug) GROUP BY week ORDER BY week"
             ).fetchall()
         if not weeks:
             raise CbmtError(f"no row that was ingested has a readable time{self.unreadable_times()}")

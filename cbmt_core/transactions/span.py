@@ -6,10 +6,13 @@ from collections.abc import Sequence
 from datetime import date
 from itertools import pairwise
 
-__all__ = ["span_of"]
+__all__ = ["SPAN_RULES", "span_of"]
+
+SPAN_RULES = 2
+"""Raise it when the same weeks have another span: what was found before is then found anew."""
 
 THIN_WEEK = 0.05
-"""Weeks at an end of the data with less than this share of the median week's rows are strays."""
+"""Weeks at an end of the data with less than this share of the usual rows are strays."""
 STRAY_GAP = 4
 """Thin weeks at an end are strays only if they are separated from the rest by more weeks than this."""
 WIDE_GAP = 26
@@ -17,8 +20,8 @@ WIDE_GAP = 26
 FEW_ROWS = 3
 FEW_SHARE = 0.01
 
-Week = tuple[date, date, date, int]
-"""Sunday, first and last day with a row, rows."""
+Week = tuple[date, date, date, int, float]
+"""Sunday, first and last day with a row, rows, and what the firms with a row in it have in their median weeks."""
 
 
 def span_of(weeks: Sequence[Week]) -> tuple[date, date]:
@@ -45,8 +48,9 @@ def span_of(weeks: Sequence[Week]) -> tuple[date, date]:
         else:
             break
     first, last = runs[0], runs[-1]
-    # Without a gap only the last week can be thin: it has just begun, or holds mistyped dates.
-    while len(last) > 1 and last[-1][3] < THIN_WEEK * median:
+    # Without a gap only the last week can be thin: it is one that has just begun, or mistyped dates ahead of it. Usual
+    # is what the firms in it have: a small firm's weeks that come before all others' are data.
+    while len(last) > 1 and last[-1][3] < THIN_WEEK * min(median, last[-1][4]):
         last = last[:-1]
     return first[0][1], last[-1][2]
 

@@ -18,6 +18,7 @@ from helpers.small_project import FIRMS, new_project, orders_csv
 
 from cbmt_core.names import Unit
 from cbmt_core.operation import NoticeConfig
+from cbmt_pipeline.instance import ATTENDED
 from cbmt_pipeline.notices import Notice, failure_notice_sensor, notice_of, send
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.resources import ProjectResource
@@ -156,14 +157,20 @@ def test_the_sensor_hands_the_summary_to_the_command(failed: Failed, tmp_path: P
     told = tmp_path / "told.txt"
     with (root / "cbmt.toml").open("a") as file:
         file.write(f"\n[notice]\ncommand = 'cat > {told}; echo \"$CBMT_FIRMS\" >> {told}'\n")
-    context = dg.build_run_status_sensor_context(
-        sensor_name="failure_notice",
-        dagster_instance=failed.instance,
-        dagster_run=failed.run,
-        dagster_event=failed.result.get_run_failure_event(),
-        resources={"project": ProjectResource(root=str(root))},
-    ).for_run_failure()
-    failure_notice_sensor(context)
+
+    def sensed(tags: dict[str, str]) -> None:
+        context = dg.build_run_status_sensor_context(
+            sensor_name="failure_notice",
+            dagster_instance=failed.instance,
+            dagster_run=failed.run.with_tags({**failed.run.tags, **tags}),
+            dagster_event=failed.result.get_run_failure_event(),
+            resources={"project": ProjectResource(root=str(root))},
+        ).for_run_failure()
+        failure_notice_sensor(context)
+
+    sensed({ATTENDED: "true"})
+    assert not told.exists(), "who ran it was told"
+    sensed({})
     text = told.read_text()
     assert text.startswith(f"CBMT Pipeline, {Project(root).root.name}: firm_data failed for 1 firm")
     assert text.rstrip().endswith(BAD)

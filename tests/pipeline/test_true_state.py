@@ -16,6 +16,9 @@ import dagster as dg
 import duckdb
 import pytest
 from click.testing import CliRunner, Result
+from dagster._core.definitions.selector import JobSubsetSelector
+from dagster._core.execution.plan.resume_retry import ReexecutionStrategy
+from helpers.daemon import daemon
 from helpers.small_project import FIRMS, make_all, new_project
 
 from cbmt_core.atomic import temporary_name
@@ -23,13 +26,13 @@ from cbmt_core.errors import CbmtError
 from cbmt_pipeline import holder as holders
 from cbmt_pipeline.assets import assets_of
 from cbmt_pipeline.cli import main
-from cbmt_pipeline.instance import PROCESS, open_instance
+from cbmt_pipeline.instance import PROCESS, REPOSITORY, open_instance, this_process
 from cbmt_pipeline.partitions import FIRM_PARTITIONS
 from cbmt_pipeline.plain_errors import plain
 from cbmt_pipeline.plan import Task, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.resources import ProjectResource
-from cbmt_pipeline.runner import fail_orphaned_runs, orphaned_runs
+from cbmt_pipeline.runner import fail_orphaned_runs, orphaned_runs, run_assets
 from cbmt_pipeline.transaction import carry_out, task_key
 
 pytestmark = pytest.mark.xdist_group("true_state")
@@ -227,6 +230,65 @@ def test_runs_of_a_killed_ui_are_failed_when_the_next_one_starts(made: Project) 
         for run_id in (elsewhere, alive):
             assert instance.get_run_by_id(run_id).status == dg.DagsterRunStatus.STARTED  # type: ignore[union-attr]
             instance.delete_run(run_id)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+def test_what_a_killed_ui_left_running_is_named_and_ended_by_the_next(tmp_path: Path) -> None:
+    project = new_project(tmp_path)
+    ours = os.environ | {holders.UI_PROCESS: "1", "CBMT_PROJECT": str(tmp_path)}
+    others = ours | {"CBMT_PROJECT": str(tmp_path / "other")}
+    with (
+        subprocess.Popen(["sleep", "60"], env=ours) as left,
+        subprocess.Popen(["sleep", "60"], env=others) as other,
+    ):
+        with holders.holding(project, "ui"):
+            assert holders.left_by_ui(project) == [], "the UI is there"
+        assert f"processes of a killed cbmt ui go on working ({left.pid}" in cbmt(tmp_path, "doctor").output
+        assert holders.end_left_by_ui(project) == 1
+        assert left.wait() == -signal.SIGTERM
+        assert holders.left_by_ui(project) == []
+        assert other.poll() is None
+        other.kill()
+
+
+def test_a_run_of_the_command_is_one_that_the_ui_can_place_and_execute_again(tmp_path: Path) -> None:
+    """Its target, its code location, and, once it is executed again, the process that does that."""
+    project = new_project(tmp_path)
+    with daemon(tmp_path) as clock:
+        done = run_assets(project, ("intake",))
+        assert done.success
+        run = clock.instance.get_run_by_id(done.run_id)
+        assert run
+        assert run.asset_selection == {dg.AssetKey("intake")}
+        assert run.remote_job_origin
+        workspace = clock.workspace.create_request_context()
+        location = workspace.get_code_location(run.remote_job_origin.location_name)
+        gone = subprocess.Popen(["true"])
+        gone.wait()
+        clock.instance.add_run_tags(run.run_id, {PROCESS: f"{socket.gethostname()}:{gone.pid}"})
+        again = clock.instance.create_reexecuted_run(
+            parent_run=clock.instance.get_run_by_id(run.run_id),
+            request_context=workspace,
+            code_location=location,
+            remote_job=location.get_job(
+                JobSubsetSelector(
+                    location_name=location.name,
+                    repository_name=REPOSITORY,
+                    job_name=run.job_name,
+                    op_selection=None,
+                    asset_selection=list(run.asset_selection),
+                )
+            ),
+            strategy=ReexecutionStrategy.ALL_STEPS,
+            use_parent_run_tags=True,
+        )
+        assert again.tags[PROCESS].endswith(f":{gone.pid}")
+        assert orphaned_runs(clock.instance) == [], "the process is the first run's, not this one's"
+        clock.instance.submit_run(again.run_id, workspace)
+        ended = clock.instance.get_run_by_id(again.run_id)
+        assert ended
+        assert ended.is_success
+        assert ended.tags[PROCESS] == this_process()
 
 
 def test_a_second_project_on_a_dagster_home_leaves_the_partitions_of_the_first(

@@ -62,4 +62,13 @@ def test_exactly_the_corrupt_firm_is_red_in_the_ui(ui: str, twenty_firms: RunPro
         expect(picture).to_be_visible()
         assert picture.evaluate("image => image.naturalWidth") > 300
         page.screenshot(path=tmp_path / "cohort_layers.png")
+
+        # Runs of `cbmt run` are on the timeline, with their target, and can be executed again.
+        page.goto(f"{ui}/overview/activity/timeline")
+        expect(page.get_by_text("cbmt_pipeline.definitions").first).to_be_visible()
+        expect(page.get_by_text("Jobless asset materializations").first).to_be_visible()
+        page.goto(f"{ui}/runs")
+        page.get_by_text("report", exact=True).first.wait_for()
+        page.get_by_role("link", name="View").first.click()
+        expect(page.get_by_role("button", name="Re-execute").first).to_be_enabled()
         browser.close()

@@ -68,6 +68,22 @@ def test_new_weeks_of_one_firm_move_nothing(own_files):
     )
 
 
+def test_new_weeks_of_a_small_firm_are_data_that_wait_and_mistyped_dates_are_not(shop):
+    """They are few rows beside those of all firms, as a few mistyped dates would be."""
+    big = "".join(rows(f"F{k}", 30) * 8 for k in range(4))
+    shop.put("big.csv", HEAD + big)
+    shop.put("small.csv", HEAD + rows("small", 35, every=2))
+    shop.update()
+    found = deliveries(shop.intake, SHARE)
+    assert shop.intake.span()[1] == week(35) - timedelta(days=1)
+    assert (found.last_week, found.late, found.share) == (week(29), (), pytest.approx(1 / 5))
+    assert f"the week of {week(30)} was delivered by 20% of the firms" in found.lines(SHARE)[0]
+    shop.put("small.csv", HEAD + rows("small", 30, every=2))
+    shop.put("ahead.csv", HEAD + f"F0,c1,{week(31)},5\n")
+    shop.update()
+    assert shop.intake.span()[1] == week(30) - timedelta(days=1)
+
+
 @pytest.mark.parametrize(("share", "last"), [(0.2, 33), (0.4, 30), (0.8, 29), (1.0, 26)])
 def test_the_stated_share_of_firms_moves_the_origin(own_files, share, last):
     own_files.put("more.csv", HEAD + rows("F0", 34, start=30) + rows("F0", 34, start=30))
