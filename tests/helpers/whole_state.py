@@ -36,7 +36,9 @@ def whole_state(project: Project, *, without: str = "") -> dict[str, str]:
     data = project.data
     paths = [path for path in sorted(data.rglob("*")) if path.is_file()]
     found = {str(path.relative_to(data)): path for path in paths}
-    return {name: _digest(data, path, without) for name, path in found.items() if not NOT_COMPARED.search(name)}
+    return {
+        name: _digest(data, path, without) for name, path in found.items() if not NOT_COMPARED.search(name)
+    }
 
 
 def differences(one: dict[str, str], other: dict[str, str]) -> list[str]:
