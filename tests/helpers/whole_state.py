@@ -27,12 +27,18 @@ INCIDENTAL = {table.name for table in the_plan().tables.values() if table.incide
 SECONDS = ("seconds", "datetime_start", "datetime_complete")
 
 
-def whole_state(project: Project) -> dict[str, str]:
-    """Path below the data folder -> digest of the content. Temporary files are in it: none should be there."""
+def whole_state(project: Project, *, without: str = "") -> dict[str, str]:
+    """Path below the data folder -> digest of the content. Temporary files are in it: none should be there.
+
+    Args:
+        without: a text that the published file and the pages may say, and that is not compared.
+    """
     data = project.data
     paths = [path for path in sorted(data.rglob("*")) if path.is_file()]
     found = {str(path.relative_to(data)): path for path in paths}
-    return {name: _digest(data, path) for name, path in found.items() if not NOT_COMPARED.search(name)}
+    return {
+        name: _digest(data, path, without) for name, path in found.items() if not NOT_COMPARED.search(name)
+    }
 
 
 def differences(one: dict[str, str], other: dict[str, str]) -> list[str]:
@@ -40,22 +46,22 @@ def differences(one: dict[str, str], other: dict[str, str]) -> list[str]:
     return sorted(path for path in {*one, *other} if one.get(path) != other.get(path))
 
 
-_KNOWN: dict[bytes, str] = {}
-"""SHA-256 of a file -> its digest: the copies of a project have most files in common."""
+_KNOWN: dict[tuple[bytes, str], str] = {}
+"""SHA-256 of a file, what is not compared -> its digest: the copies of a project have most files in common."""
 
 
-def _digest(data: Path, path: Path) -> str:
+def _digest(data: Path, path: Path, without: str) -> str:
     if "/manifest/" in str(path):
         return _of(_manifest(data, json.loads(path.read_text())))
     if path.suffix == ".duckdb":
-        return _published(path)  # Some of its tables are views of files beside it.
+        return _published(path, without)  # Some of its tables are views of files beside it.
     content = hashlib.sha256(path.read_bytes()).digest()
-    if content not in _KNOWN:
-        _KNOWN[content] = _read(path)
-    return _KNOWN[content]
+    if (content, without) not in _KNOWN:
+        _KNOWN[content, without] = _read(path, without)
+    return _KNOWN[content, without]
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, without: str) -> str:
     if path.suffix == ".parquet":
         with duckdb.connect() as con:
             return _rows(f"FROM {parquet([path])}", con)
@@ -65,7 +71,7 @@ def _read(path: Path) -> str:
     if path.suffix == ".json":
         return _of(_timeless(json.loads(path.read_text())))
     if path.suffix == ".html":
-        return _of(re.sub(TIMES, "", path.read_text()))
+        return _of(re.sub(TIMES, "", path.read_text()).replace(without, ""))
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -93,17 +99,17 @@ def _timeless(value: object) -> object:
     return [_timeless(one) for one in value] if isinstance(value, list) else value
 
 
-def _published(path: Path) -> str:
+def _published(path: Path, without: str) -> str:
     with duckdb.connect(str(path), read_only=True) as con:
         names = con.execute(
             "SELECT schema_name || '.' || table_name FROM duckdb_tables() UNION ALL SELECT schema_name || '.' || "
             "view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
         ).fetchall()
-        return _of([(name, _rows(f"FROM {name}", con)) for (name,) in names])
+        return _of([(name, _rows(f"FROM {name}", con, without)) for (name,) in names])
 
 
-def _rows(query: str, con: duckdb.DuckDBPyConnection) -> str:
+def _rows(query: str, con: duckdb.DuckDBPyConnection, without: str = "") -> str:
     columns = [name for name, *_ in con.execute(f"DESCRIBE {query}").fetchall()]
     kept = [f'"{name}"' for name in columns if name not in SECONDS and not name.endswith("published_at")]
     rows = con.execute(f"SELECT {', '.join(kept)} {query} ORDER BY ALL").fetchall()
-    return hashlib.sha256(repr((columns, rows)).encode()).hexdigest()
+    return hashlib.sha256(repr((columns, rows)).replace(without, "").encode()).hexdigest()

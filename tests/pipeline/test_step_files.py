@@ -16,7 +16,7 @@ import pytest
 from helpers.small_project import CONFIG, make_all, new_project
 
 from cbmt_core import duck
-from cbmt_core.errors import BadFirmData
+from cbmt_core.errors import BadFirmData, CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.schema import TABLES, Table
 from cbmt_core.schema.kinds import Column
@@ -436,7 +436,8 @@ def test_what_another_made_meanwhile_is_taken_if_it_is_all_that_was_asked_for(
 
     def wait_for_it() -> None:
         if together:
-            found.extend(carry_out_together(project, plan, [mine], log=lambda _: told.set()))
+            # Nothing is found where the iterator breaks after its first outcome.
+            found.extend([*carry_out_together(project, plan, [mine], log=lambda _: told.set())])
         else:
             found.append(carry_out(project, plan, mine, log=lambda _: told.set()))
 
@@ -451,6 +452,33 @@ def test_what_another_made_meanwhile_is_taken_if_it_is_all_that_was_asked_for(
     assert (outcome.metadata.get("note") == "made by another process at the same time") == taken
     assert (outcome.manifest == manifest) == taken
     assert len(made) == (1 if taken else 0)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_step_that_is_carried_out_checks_the_layout_and_pins_the_study(
+    tmp_path: Path, together: bool
+) -> None:
+    """Also where no command has done so before: tasks of the UI come this way."""
+    project = new_project(tmp_path, ("one",))
+    plan, step = step_of(lambda _: Made(), prepare=lambda _: None, purposes=("study",))
+
+    def begin() -> list[object]:
+        tasks = [Task(step, project.origins("study")[0], unit) for unit in project.intake.units()]
+        together_or_not = carry_out_together if together else _one_after_another
+        return [*together_or_not(project, plan, tasks)]
+
+    study = project.study()
+    assert project.config.study is None
+    assert len(begin()) == 1
+    assert Project(tmp_path).config.study
+    assert Project(tmp_path).study() == study
+    (project.lake.root / "schema.json").write_text(json.dumps({"schema": 99}))
+    with pytest.raises(CbmtError, match="newer version"):
+        begin()
+
+
+def _one_after_another(project: Project, plan: Plan, tasks: Sequence[Task]) -> list[Outcome]:
+    return [carry_out(project, plan, task) for task in tasks]
 
 
 def _made_by_another(project: Project, plan: Plan, task: Task) -> Manifest:
