@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from cbmt_core.bands import Baseline, bands, draws_of
+from cbmt_core.bands import BridgeBaseline, bands, draws_of
 from cbmt_core.bridge import BridgeWindows
 from cbmt_core.compose import DriverDraws, compose, compose_draws
 from cbmt_core.models import PrimitiveForecast
@@ -42,7 +42,7 @@ def ranges(forecast: Forecast, draws: int) -> pd.DataFrame:
     return found.assign(week=pd.to_datetime(found["week"]))
 
 
-def _baseline(panel: Panel, windows: BridgeWindows) -> Baseline | None:
+def _baseline(panel: Panel, windows: BridgeWindows) -> BridgeBaseline | None:
     """Sums over the bridge's baseline, where all of it was observed."""
     if windows.baseline.first < panel.first_week:
         return None
@@ -50,7 +50,7 @@ def _baseline(panel: Panel, windows: BridgeWindows) -> Baseline | None:
     rows = panel.cohort_week[
         weeks.between(*map(pd.Timestamp, (windows.baseline.first, windows.baseline.last)))
     ]
-    return Baseline(*(float(rows[name].sum()) for name in Baseline._fields))
+    return BridgeBaseline(*(float(rows[name].sum()) for name in BridgeBaseline._fields))
 
 
 def changed(

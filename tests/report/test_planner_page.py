@@ -7,6 +7,7 @@ import time
 from unittest.mock import Mock
 from urllib.parse import unquote
 
+import duckdb
 import numpy as np
 import pandas as pd
 import pytest
@@ -19,6 +20,7 @@ from cbmt_core.report import plan_words
 from cbmt_core.report.numbers import Money, percent
 from cbmt_core.report.panel_outlook import total_ranges
 from cbmt_core.report.plan_words import Signal
+from cbmt_core.report.planning import held_weeks
 from cbmt_core.scenarios import Scenario, baseline_of, outcome_of
 from cbmt_core.scenarios.outcome import interval
 from cbmt_core.scenarios.tables import past_year
@@ -293,3 +295,34 @@ def test_no_advice_without_numbers():
     assert plan_words.to_do([], None) == []
     steady = plan_words.to_do([Signal("acquisition", -1.0, -9.0, 9.0)], (90.0, 110.0))
     assert not any("budget" in text for text in steady)
+
+
+def test_weeks_held_are_counted_of_the_model_and_of_weeks_that_have_passed():
+    """Sales of 100 in two weeks; ranges of three forecasts, one of which is still to come true."""
+    day = pd.Timestamp("2020-01-05")
+    weeks = [day, day + pd.Timedelta(weeks=1)]
+    sales = pd.DataFrame({"firm": FIRM, "week": weeks, "sales": 100.0})
+    held = [
+        # model, purpose, outcome, period, week, level, low, high
+        ("m", "backtest", "sales", "week", weeks[0], 80, 90, 110),
+        ("m", "live", "sales", "week", weeks[1], 80, 100, 120),
+        ("m", "backtest", "sales", "week", weeks[1], 80, 101, 120),
+        ("m", "live", "sales", "week", weeks[1] + pd.Timedelta(weeks=1), 80, 0, 1),
+        ("m", "study", "sales", "week", weeks[0], 80, 0, 1),
+        ("m", "live", "sales", "week", weeks[0], 50, 0, 1),
+        ("m", "live", "orders", "week", weeks[0], 80, 0, 1),
+        ("m", "live", "sales", "year", weeks[0], 80, 0, 1),
+        ("other", "live", "sales", "week", weeks[0], 80, 0, 1),
+    ]
+    columns = ["model", "purpose", "outcome", "period", "week", "level", "low", "high"]
+    ranges = pd.DataFrame(held, columns=columns).assign(firm=FIRM)
+    with duckdb.connect() as con:
+        con.register("firm_week", sales)
+        con.register("forecast_band", ranges)
+        assert held_weeks(con, FIRM, "m") == (2, 3)
+        assert held_weeks(con, FIRM, None) == (0, 0)
+    assert (
+        plan_words.held_so_far(2, 3, 80)
+        == "So far 67% of 3 weeks of earlier forecasts lay within their 80% range."
+    )
+    assert plan_words.held_so_far(0, 0, 80) == ""
