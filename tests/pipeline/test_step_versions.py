@@ -9,6 +9,7 @@ import ast
 import hashlib
 import json
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -46,6 +47,7 @@ def _is_text(node: ast.AST) -> bool:
     )
 
 
+@cache
 def present() -> dict[str, dict[str, str]]:
     """Every step and model with its version and the digest of its code."""
     found = {}
