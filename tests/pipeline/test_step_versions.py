@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from cbmt_core import calendar
 from cbmt_core.models import MODELS
 from cbmt_pipeline.plan import the_plan
 
@@ -49,8 +50,8 @@ def _is_text(node: ast.AST) -> bool:
 
 @cache
 def present() -> dict[str, dict[str, str]]:
-    """Every step and model with its version and the digest of its code."""
-    found = {}
+    """Every step and model, and the calendar, with its version and the digest of its code."""
+    found = {"calendar": {"version": calendar.VERSION, "code": code_of("cbmt_core.calendar")}}
     for step in the_plan():
         modules = [step.make.__module__, f"cbmt_pipeline.steps.{step.name}", *step.code]
         digest = hashlib.sha256("".join(map(code_of, modules)).encode()).hexdigest()[:16]
