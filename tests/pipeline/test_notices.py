@@ -102,7 +102,7 @@ def test_a_run_whose_process_vanished_is_reported_too() -> None:
         instance.report_run_failed(run, "process 17, which did this run, was stopped")
         notice = notice_of(instance, run, "shop")
     assert "process 17" in notice.text
-    assert "goes on where it was" in notice.advice
+    assert "resumes where it stopped" in notice.advice
 
 
 def test_a_run_that_could_not_be_started_names_its_firm_its_cause_and_the_retry() -> None:
@@ -153,9 +153,9 @@ def test_a_webhook_that_never_answers_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 def test_the_sensor_hands_the_summary_to_the_command(failed: Failed, tmp_path: Path) -> None:
     root = failed.project.root
-    told = tmp_path / "told.txt"
+    printed = tmp_path / "told.txt"
     with (root / "cbmt.toml").open("a") as file:
-        file.write(f"\n[notice]\ncommand = 'cat > {told}; echo \"$CBMT_FIRMS\" >> {told}'\n")
+        file.write(f"\n[notice]\ncommand = 'cat > {printed}; echo \"$CBMT_FIRMS\" >> {printed}'\n")
     context = dg.build_run_status_sensor_context(
         sensor_name="failure_notice",
         dagster_instance=failed.instance,
@@ -164,6 +164,6 @@ def test_the_sensor_hands_the_summary_to_the_command(failed: Failed, tmp_path: P
         resources={"project": ProjectResource(root=str(root))},
     ).for_run_failure()
     failure_notice_sensor(context)
-    text = told.read_text()
+    text = printed.read_text()
     assert text.startswith(f"CBMT Pipeline, {Project(root).root.name}: firm_data failed for 1 firm")
     assert text.rstrip().endswith(BAD)
