@@ -33,8 +33,8 @@ demo: $(READY)  ## run the main job on a built-in economy of 40 firms, every mod
 ui: $(READY)  ## open the Dagster UI on 127.0.0.1:3000 (make ui PROJECT=folder; the demo by default)
 	@$(BIN)/cbmt --project $(or $(PROJECT),$(DEMO)) ui
 
-test: $(READY) browser servers  ## every test
-	@$(BIN)/python -m pytest $(SHARED)
+test: $(READY) browser servers  ## every test; prints the slowest twenty
+	@$(BIN)/python -m pytest $(SHARED) --durations=20
 
 fast-test: $(READY)  ## the tests that take seconds
 	@$(BIN)/python -m pytest $(SHARED) -m 'not slow'

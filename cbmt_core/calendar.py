@@ -16,9 +16,12 @@ from dateutil.relativedelta import SU, TH, relativedelta
 from cbmt_core.arrays import Floats, Ints
 from cbmt_core.timeline import week_of
 
-__all__ = ["Calendar", "calendar_of", "has_holidays"]
+__all__ = ["VERSION", "Calendar", "calendar_id", "calendar_of", "has_holidays"]
 
 Dates = npt.NDArray[np.datetime64]
+
+VERSION = "1"
+"""Raise it when the holidays or other covariates change, so that everything made with them is made again."""
 
 RECURS = 3
 """A holiday is used if it falls in at least this many of ten years: what happened once says nothing about next
@@ -45,6 +48,11 @@ class Calendar:
 def has_holidays(country: str) -> bool:
     """Whether the holidays of this country (ISO code) are known."""
     return country in holidays.list_supported_countries()
+
+
+def calendar_id(country: str) -> str:
+    """The country's calendar with its version: what stored results are identified by."""
+    return country if VERSION == "1" else f"{country} {VERSION}"
 
 
 @lru_cache(maxsize=64)

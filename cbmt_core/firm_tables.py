@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import duckdb
 
+from cbmt_core.calendar import calendar_id
 from cbmt_core.cohorts import make_cohort_week, make_firm, make_firm_week
 from cbmt_core.config import ProjectConfig
 from cbmt_core.errors import CbmtError
@@ -98,7 +99,12 @@ def week_digests(con: duckdb.DuckDBPyConnection, timeline: Timeline) -> dict[str
     late order, another washout or another holiday calendar changes the digests from its week on.
     """
     (who,) = con.execute("SELECT parent, segment, industry, currency, timezone FROM firm").fetchall()
-    dates = (timeline.first_week, timeline.washout_weeks, timeline.validation_weeks, timeline.country)
+    dates = (
+        timeline.first_week,
+        timeline.washout_weeks,
+        timeline.validation_weeks,
+        calendar_id(timeline.country),
+    )
     weeks = con.execute("""
         SELECT week, sum(row) FROM (
             SELECT week, md5_number_lower(concat_ws('|', customer, order_id, ordered_at, amount)) AS row

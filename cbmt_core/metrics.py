@@ -121,17 +121,13 @@ def score(panel: FirmPanel, forecast: RevenueForecast, origin: date) -> list[Sco
     if not forecast.has_drivers:
         outcomes = {"total_sales": outcomes["total_sales"]}
     horizons = {name: weeks for name, weeks in HORIZONS.items() if weeks <= full} | {FULL: full}
-    return [
-        Score(
-            outcome,
-            name,
-            weeks,
-            smape(x[..., :weeks], f[..., :weeks], w),
-            mase(x[..., :weeks], f[..., :weeks], w),
-        )
-        for outcome, (x, f, w) in outcomes.items()
-        for name, weeks in horizons.items()
-    ]
+    scores = []
+    for outcome, (x, f, w) in outcomes.items():
+        for name, weeks in horizons.items():
+            weight = None if w is None else np.broadcast_to(w, x.shape)[..., :weeks]
+            cut = x[..., :weeks], f[..., :weeks], weight
+            scores.append(Score(outcome, name, weeks, smape(*cut), mase(*cut)))
+    return scores
 
 
 def _weights(actual: Floats, weight: Floats | None) -> Floats:

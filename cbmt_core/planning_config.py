@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, create_model, field_validator, model_validator
 
 from cbmt_core.errors import ConfigError
 from cbmt_core.operation import Section
@@ -24,14 +25,17 @@ class _Section(Section):
     model_config = ConfigDict(populate_by_name=True)
 
 
-class ScenarioConfig(_Section):
+_DriverChanges: Any = create_model(  # type: ignore[call-overload]
+    "_DriverChanges",
+    __base__=_Section,
+    **dict.fromkeys((*SCENARIO_DRIVERS, BOTH_REPEATS), (Changes, None)),
+)
+"""A section with one setting for each driver."""
+
+
+class ScenarioConfig(_DriverChanges):  # type: ignore[misc]
     """`[scenario.NAME]`: changes of drivers such as "-10% from 2020-06", several at once."""
 
-    acquisition: Changes = None
-    repeat: Changes = None
-    repeat_existing: Changes = None
-    repeat_new: Changes = None
-    aov: Changes = None
     first: date | str | None = Field(default=None, alias="from")
     """Start of changes that do not state one."""
     last: date | str | None = Field(default=None, alias="to")

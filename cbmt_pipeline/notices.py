@@ -134,10 +134,10 @@ def _advice(steps: list[Step | None], firms: dict[str, str]) -> str:
     if any(step and step.group == "data" for step in steps):
         if firms:
             return (
-                "correct the firm's source file, or change [quality] in cbmt.toml if the limit is wrong for you; the "
+                "fix the firm's source file, or change [quality] in cbmt.toml if the limit is wrong for you; the "
                 "table quarantine lists the rows. Then `cbmt run`, or materialise the failed partitions in the UI."
             )
-        return "correct the source that is named; its earlier data and every other source are as they were."
+        return "fix the source that is named; its earlier data and every other source are as they were."
     return (
         "look at the run's log in the UI; `cbmt doctor` checks disk, folders and settings. Then materialise the failed "
         "partitions in the UI, or `cbmt run`: only what failed is made again."

@@ -134,7 +134,7 @@ def test_sections_for_planners_are_read():
 
 
 @pytest.mark.parametrize(
-    ("sections", "told"),
+    ("sections", "message"),
     [
         ({"scenario": {"a": {"aov": "3"}}}, "scenario.a.*write -10%"),
         ({"scenario": {"a": {}}}, "state at least one change"),
@@ -147,6 +147,6 @@ def test_sections_for_planners_are_read():
         ({"value": {"horizon_weeks": 104}}, "less than or equal to 52"),
     ],
 )
-def test_mistakes_in_sections_for_planners_are_named(sections, told):
-    with pytest.raises(ConfigError, match=f"(?s){told}"):
+def test_mistakes_in_sections_for_planners_are_named(sections, message):
+    with pytest.raises(ConfigError, match=f"(?s){message}"):
         project(SOURCE, **sections)

@@ -149,9 +149,9 @@ def test_a_failed_expectation_is_reported_with_its_place(con, table, damage, pro
     con.execute(damage)
     verdict = judge(con, table)
     assert not verdict.passed
-    told = [error for error in verdict.errors if promise in error]
-    assert told, verdict.errors
-    assert (where or PLACE[table]) in told[0]
+    matching = [error for error in verdict.errors if promise in error]
+    assert matching, verdict.errors
+    assert (where or PLACE[table]) in matching[0]
 
 
 @pytest.mark.parametrize("table", CHECKED_TABLES)

@@ -139,11 +139,11 @@ def test_history_tells_every_trial_and_the_one_chosen() -> None:
 
 
 def test_progress_counts_up_to_the_end(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
+    reported: list[tuple[int, int]] = []
     with pytest.raises(Killed):
         run(Bowl(5), tmp_path / "journal")
-    run(Bowl(), tmp_path / "journal", progress=lambda *counts: told.append(counts))
-    assert told == [(k, STAGES.total) for k in range(5, STAGES.total + 1)]
+    run(Bowl(), tmp_path / "journal", progress=lambda *counts: reported.append(counts))
+    assert reported == [(k, STAGES.total) for k in range(5, STAGES.total + 1)]
 
 
 def test_writer_killed_in_the_middle_of_a_line_loses_that_line_only(tmp_path: Path) -> None:
@@ -205,8 +205,8 @@ def test_storage_that_does_not_answer_is_named_without_its_password(tmp_path: Pa
 def test_a_password_is_in_no_error_and_no_traceback(address: str) -> None:
     with pytest.raises(ConfigError) as caught:
         check_storage(address)
-    told = "".join(traceback.format_exception(caught.value, chain=True))
-    shown = "\n".join(line for line in told.splitlines() if "check_storage(address)" not in line)
+    printed = "".join(traceback.format_exception(caught.value, chain=True))
+    shown = "\n".join(line for line in printed.splitlines() if "check_storage(address)" not in line)
     assert "hunter2" not in shown
     assert "***" in str(caught.value)
     networks = NetworksConfig(storage=address)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -26,11 +26,13 @@ from cbmt_core.bands.quantiles import BridgeBaseline, bands
 from cbmt_core.bands.stored import draw_rows, revenue_from_rows, sales_from_rows
 from cbmt_core.compose import DrawnForecast, DriverDraws, RevenueForecast, compose_draws
 from cbmt_core.models import CannotFit, build
-from cbmt_core.models.plus import PathPriors
 from cbmt_core.panel import FirmPanel
 from cbmt_core.schema import TABLES
 from cbmt_core.timeline import SEASON, Origin
 from cbmt_core.uncertainty import DRIVERS, DriverUncertainty
+
+if TYPE_CHECKING:  # Torch takes a second to import, and most commands do not need it.
+    from cbmt_core.models.plus import PathPriors
 
 __all__ = ["DRAWN_FROM", "FirmBands", "band_tables"]
 

@@ -1,5 +1,1 @@
-"""Exhibits, figures and pages that people read."""
-
-from cbmt_core.report.pages import write_report
-
-__all__ = ["write_report"]
+"""The report: sentences, charts and pages. Imports nothing: commands that need a sentence load no chart library."""

@@ -15,7 +15,7 @@ from cbmt_core import atomic
 from cbmt_core.duck import identifier
 from cbmt_core.report.story import Stories
 
-__all__ = ["PAGES", "Pages", "page_digests"]
+__all__ = ["PAGES", "Pages", "code_digest", "page_digests"]
 
 PAGES = ".pages.json"
 """File beside the pages, with the digest each was made from."""
@@ -29,7 +29,7 @@ def page_digests(con: duckdb.DuckDBPyConnection, stories: Stories) -> dict[str, 
     Of the two tables that are views of the lake, only what pages show counts: `report_layer` and `report_track`.
     """
     rows: dict[str, list[object]] = {}
-    shared: list[object] = [_code(), stories.weeks, stories.newest]
+    shared: list[object] = [code_digest(), stories.weeks, stories.newest]
     for database, schema, table, by_firm in con.execute("""
         SELECT database_name, schema_name, table_name, bool_or(column_name = 'firm') FROM duckdb_columns()
         JOIN duckdb_tables() USING (database_name, schema_name, table_name)
@@ -46,7 +46,7 @@ def page_digests(con: duckdb.DuckDBPyConnection, stories: Stories) -> dict[str, 
 
 
 @cache
-def _code() -> str:
+def code_digest() -> str:
     """Digest of the code and templates that make pages."""
     found = hashlib.sha256(duckdb.__version__.encode())
     package = Path(str(files("cbmt_core.report")))

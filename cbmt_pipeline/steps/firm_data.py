@@ -6,6 +6,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
+from cbmt_core.calendar import calendar_id
 from cbmt_core.errors import BadFirmData
 from cbmt_core.firm_tables import DATA_TABLES, FirmTables, make_firm_tables, week_digests
 from cbmt_core.names import Unit
@@ -113,6 +114,7 @@ def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dic
     return {
         "intake": project.intake.units().get(unit, ""),
         "timeline": digest_of(str(project.timeline_of(unit))),
+        "calendar": calendar_id(project.timeline().country),
         "quality": digest_of(project.config.quality.model_dump()),
     }
 
@@ -130,6 +132,7 @@ STEP = Step(
     code=(
         "cbmt_core.cohorts",
         "cbmt_core.firm_tables",
+        "cbmt_core.quality_suites",
         "cbmt_core.transactions.orders",
         "cbmt_core.transactions.refunds",
     ),

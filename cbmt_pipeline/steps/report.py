@@ -2,12 +2,15 @@
 
 import duckdb
 
+from cbmt_core.names import Unit
+from cbmt_core.timeline import Origin
 from cbmt_pipeline.plan import Step
+from cbmt_pipeline.project import Project
 from cbmt_pipeline.work import Made, Work
 
 
 def make(work: Work) -> Made:
-    from cbmt_core.report import write_report
+    from cbmt_core.report.pages import write_report
 
     project = work.project
     with duckdb.connect(str(project.warehouse), read_only=True) as con:
@@ -29,6 +32,13 @@ def make(work: Work) -> Made:
     )
 
 
+def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dict[str, str]:
+    """Digest of the code that makes pages: a changed chart or sentence makes the report stale by itself."""
+    from cbmt_core.report.changed import code_digest
+
+    return {"code": code_digest()}
+
+
 STEP = Step(
     name="report",
     version="5",
@@ -36,7 +46,7 @@ STEP = Step(
     description="data/report/index.html and a page for each firm, each one file that needs no network.",
     group="publish",
     needs=("warehouse",),
-    code=("cbmt_core.report",),
+    settings=_settings,
     stands=lambda project: project.report.exists(),
     by_firm=False,
     kinds=frozenset({"html"}),

@@ -189,7 +189,7 @@ def test_nothing_after_the_origin_reaches_the_choice():
     earlier = Origin(QUARTERS[2], 52, "backtest")
     rng = np.random.default_rng(5)
 
-    def told(scrambled):
+    def chosen_from(scrambled):
         book = Book()
         for firm, glm in (("A", 10), ("B", 150), ("C", 19)):
             book.firm(firm)
@@ -209,10 +209,10 @@ def test_nothing_after_the_origin_reaches_the_choice():
             ]
         return book.choices(origin=earlier)
 
-    honest = told(False)
+    honest = chosen_from(False)
     assert list(honest["model"]) == ["glm", "plus", "glm"]
     assert set(honest["backtests"]) == {3}
-    pd.testing.assert_frame_equal(honest, told(True))
+    pd.testing.assert_frame_equal(honest, chosen_from(True))
 
 
 def test_models_are_compared_on_the_backtests_all_have():

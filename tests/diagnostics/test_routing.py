@@ -136,8 +136,8 @@ def test_a_column_that_copies_the_outcome_of_held_out_firms_is_of_no_use(rule):
     possible = min(others.joint.mean(), others.single.mean()) - np.minimum(others.joint, others.single).mean()
     assert np.mean(gains) < 0.2 * possible
     # The same column known for all firms is a perfect guide: the check above can fail.
-    told = replace(panel, measures=np.where(panel.joint_wins, 3.0, -3.0)[:, None])
-    made = decide(rule, told.take(kept), told.take(held), 0)
+    informed = replace(panel, measures=np.where(panel.joint_wins, 3.0, -3.0)[:, None])
+    made = decide(rule, informed.take(kept), informed.take(held), 0)
     assert np.array_equal(made.to_joint, panel.joint_wins[held])
 
 

@@ -110,7 +110,7 @@ def publish(
     errors = accuracy(con, study)
     firms = whole_firms(con, Relations())
     bridge = bridge_table(con, study, BridgeWindows.of(design))
-    told = bridge_errors(bridge, firms, resamples=20)
+    compared = bridge_errors(bridge, firms, resamples=20)
     for name, frame in {
         "accuracy": errors,
         "accuracy_failure": failures(con, study, errors, design.origin),
@@ -118,8 +118,8 @@ def publish(
         "bridge": pd.concat(
             [bridge, *(_live_bridges(con, origin) for origin in design.live_origins() if live)]
         ),
-        "bridge_mae": told.mae,
-        "bridge_method": told.methods,
+        "bridge_mae": compared.mae,
+        "bridge_method": compared.methods,
     }.items():
         _store(con, TABLES[name], frame)
     results = results or {}

@@ -75,8 +75,8 @@ class Mutant:
     @property
     def name(self) -> str:
         """Stays the same while its own line does, wherever the line moves."""
-        told = f"{self.module}|{self.kind}|{self.original}|{self.text}"
-        return hashlib.sha256(told.encode()).hexdigest()[:10]
+        identity = f"{self.module}|{self.kind}|{self.original}|{self.text}"
+        return hashlib.sha256(identity.encode()).hexdigest()[:10]
 
 
 def mutants_of(module: str, source: str) -> list[Mutant]:

@@ -37,13 +37,13 @@ def test_dagsters_own_log_reads_what_was_stored(home):
             dg.materialize([weeks], instance=instance, partition_key=key).run_id
             for key in ("a", "b", *"ab" * MOST_OPEN)
         ]
-        told = [[str(entry) for entry in instance.all_logs(run)] for run in runs]
+        entries_before = [[str(entry) for entry in instance.all_logs(run)] for run in runs]
     folder = home / "history" / "runs"
     # Closed with the instance: nothing is left in journals.
     assert not list(folder.glob("*-wal"))
     own = SqliteEventLogStorage(str(folder))
-    assert [[str(entry) for entry in own.get_logs_for_run(run)] for run in runs] == told
-    assert all("begun" in " ".join(entries) for entries in told)
+    assert [[str(entry) for entry in own.get_logs_for_run(run)] for run in runs] == entries_before
+    assert all("begun" in " ".join(entries) for entries in entries_before)
     key = dg.AssetKey("weeks")
     assert own.get_materialized_partitions(key) == {"a", "b"}
     latest = own.get_latest_storage_id_by_partition(

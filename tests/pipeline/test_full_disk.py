@@ -22,7 +22,7 @@ WITHOUT = tuple(step.name for step in the_plan() if step.name not in STEPS)
 POINTS = 8
 
 
-def fails_when_full(project: Project, number: int, told: Path) -> None:
+def fails_when_full(project: Project, number: int, message_file: Path) -> None:
     """Bring the project up to date on a disk that is full from the so many-th commit on."""
     seen = 0
 
@@ -36,9 +36,9 @@ def fails_when_full(project: Project, number: int, told: Path) -> None:
     try:
         failed: list[str] = []
         bring_up_to_date(project, without=WITHOUT, failed=failed)
-        told.write_text("\n".join(failed))
+        message_file.write_text("\n".join(failed))
     except Exception as error:
-        told.write_text(plain(error, project.data) or f"no plain error: {type(error)} {error}")
+        message_file.write_text(plain(error, project.data) or f"no plain error: {type(error)} {error}")
 
 
 def meet_full_disks(tmp_path: Path, chosen: slice) -> str:
@@ -52,13 +52,13 @@ def meet_full_disks(tmp_path: Path, chosen: slice) -> str:
 
     seen.write_text("")
     in_child(counted)
-    expected, told = whole_state(project), tmp_path / "told"
+    expected, message_file = whole_state(project), tmp_path / "told"
     tried = spread(len(seen.read_text()), POINTS)[chosen]
     for number in tried:
         shutil.rmtree(project.data)
         with limited(project.data, 24):
-            in_child(lambda number=number: fails_when_full(project, number, told))
-            said = told.read_text()
+            in_child(lambda number=number: fails_when_full(project, number, message_file))
+            said = message_file.read_text()
             assert not leftovers(project.root), f"full from commit point {number} on"
             (project.data / "ballast").unlink()
             if not said:

@@ -119,6 +119,6 @@ def test_the_ui_listens_to_this_machine_and_warns_when_told_otherwise(
     assert done.exception is None, done.output
     [command] = started
     assert command[command.index("-h") + 1] == address
-    told = " ".join((captured.get() + done.output).split())
-    assert ("asks for no password" in told) == warned
-    assert f"{address}:3917" in told
+    printed = " ".join((captured.get() + done.output).split())
+    assert ("asks for no password" in printed) == warned
+    assert f"{address}:3917" in printed

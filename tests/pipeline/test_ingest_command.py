@@ -38,8 +38,8 @@ def test_a_firm_that_left_its_file_leaves_the_tables(tmp_path: Path) -> None:
     before = dict(firms(tmp_path))
     assert set(before) == {"Good", "Other"}
     good.write_text(orders_csv("Better"))
-    told = cbmt(tmp_path, "run", *FLOOR).stdout
-    assert "taken out of the tables: Good" in told
+    printed = cbmt(tmp_path, "run", *FLOOR).stdout
+    assert "removed from the tables: Good" in printed
     assert firms(tmp_path) == [("Better", before["Good"]), ("Other", before["Other"])]
     instance = dg.DagsterInstance.from_config(str(tmp_path / "data/dagster"))
     assert set(instance.get_dynamic_partitions("firm")) == {"Better", "Other"}
@@ -76,18 +76,18 @@ def test_what_a_csv_file_looks_like_can_be_stated(tmp_path: Path) -> None:
     ]
     (tmp_path / "o.csv").write_bytes("\r\n".join(lines).encode("latin-1"))
     dialect = ("--decimal-separator", ",", "--time-format", "%d.%m.%Y %H:%M", "--encoding", "latin1")
-    told = cbmt(tmp_path, "ingest", "o.csv", *STATED, *dialect).stdout
-    assert "2 rows, 1 cannot be used: unparseable amount 1" in told
-    assert "customer = 'customer'" in told
+    printed = cbmt(tmp_path, "ingest", "o.csv", *STATED, *dialect).stdout
+    assert "2 rows, 1 cannot be used: unparseable amount 1" in printed
+    assert "customer = 'customer'" in printed
 
 
 def test_a_firm_without_new_data_is_reported_and_made_all_the_same(tmp_path: Path) -> None:
     still = orders_csv("Still", weeks=WEEKS - 12).partition("\n")[2]
     (tmp_path / "both.csv").write_text(orders_csv("Live") + still)
     cbmt(tmp_path, "ingest", "both.csv", *STATED)
-    told = cbmt(tmp_path, "run", *FLOOR).stdout
-    assert "warning: Still: " in told
-    assert "warning: Live" not in told
+    printed = cbmt(tmp_path, "run", *FLOOR).stdout
+    assert "warning: Still: " in printed
+    assert "warning: Live" not in printed
     assert [firm for firm, _ in firms(tmp_path)] == ["Live", "Still"]
 
 
@@ -96,9 +96,9 @@ def test_segments_are_no_firms_that_lack_a_forecast(tmp_path: Path) -> None:
     lines = [f"{head},channel", *(f"{row},{('web', 'store')[k % 2]}" for k, row in enumerate(rows))]
     (tmp_path / "shop.csv").write_text("\n".join(lines) + "\n")
     cbmt(tmp_path, "ingest", "shop.csv", *STATED, "--column", "segment=channel")
-    told = cbmt(tmp_path, "run", *FLOOR).stdout
-    assert "seasonal_naive" in told
-    assert "compared on the" not in told
+    printed = cbmt(tmp_path, "run", *FLOOR).stdout
+    assert "seasonal_naive" in printed
+    assert "compared on the" not in printed
     with duckdb.connect(str(tmp_path / "data/cbmt.duckdb"), read_only=True) as con:
         assert con.execute("SELECT count(DISTINCT firm) FROM accuracy").fetchall() == [(3,)]
 
@@ -133,9 +133,9 @@ def test_a_start_with_nothing_to_make_fails_the_runs_a_killed_one_left(tmp_path:
     started = dg.RunsFilter(statuses=[dg.DagsterRunStatus.STARTED])
     assert len(instance.get_runs(started)) == 1
     before = len(instance.get_runs())
-    told = cbmt(tmp_path, "run", *FLOOR).stdout
+    printed = cbmt(tmp_path, "run", *FLOOR).stdout
     assert len(instance.get_runs(started)) == 0
-    assert "everything is up to date for seasonal_naive" in told
+    assert "everything is up to date for seasonal_naive" in printed
     assert len(instance.get_runs()) == before, "with nothing to do nothing is run"
 
 

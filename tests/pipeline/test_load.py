@@ -44,19 +44,19 @@ def test_writers_a_publisher_and_analysts_at_once(tmp_path: Path) -> None:
         )
         for role, what in roles
     ]  # fmt: skip
-    told: dict[str, list[dict[str, list[float]]]] = {"writer": [], "publisher": [], "analyst": []}
+    printed: dict[str, list[dict[str, list[float]]]] = {"writer": [], "publisher": [], "analyst": []}
     for role, process in started:
         out, err = process.communicate()
         assert process.returncode == 0, f"{role}: {err[-2000:]}"
-        told[role].append(json.loads(out))
-    latencies = sorted(1000 * second for one in told["analyst"] for second in one["latencies"])
-    torn = [name for one in told["analyst"] for name in one["torn"]]
+        printed[role].append(json.loads(out))
+    latencies = sorted(1000 * second for one in printed["analyst"] for second in one["latencies"])
+    torn = [name for one in printed["analyst"] for name in one["torn"]]
     assert not torn
     assert not leftovers(project.root)
-    written = sum(one["written"] for one in told["writer"])  # type: ignore[misc]
+    written = sum(one["written"] for one in printed["writer"])  # type: ignore[misc]
     print(
         f"load: {SECONDS} s, {written} versions of {len(FIRMS)} firms written, "
-        f"{told['publisher'][0]['published']} publishes (longest {max(told['publisher'][0]['seconds']):.1f} s), "
+        f"{printed['publisher'][0]['published']} publishes (longest {max(printed['publisher'][0]['seconds']):.1f} s), "
         f"{len(latencies)} queries: errors 0, torn reads {len(torn)}; latency median "
         f"{statistics.median(latencies):.0f} ms, p99 {latencies[int(0.99 * len(latencies))]:.0f} ms, "
         f"max {latencies[-1]:.0f} ms"

@@ -103,7 +103,7 @@ def test_a_run_whose_process_vanished_is_reported_too() -> None:
         instance.report_run_failed(run, "process 17, which did this run, was stopped")
         notice = notice_of(instance, run, "shop")
     assert "process 17" in notice.text
-    assert "goes on where it was" in notice.advice
+    assert "resumes where it stopped" in notice.advice
 
 
 def test_a_run_that_could_not_be_started_names_its_firm_its_cause_and_the_retry() -> None:
@@ -154,9 +154,9 @@ def test_a_webhook_that_never_answers_is_an_error(monkeypatch: pytest.MonkeyPatc
 
 def test_the_sensor_hands_the_summary_to_the_command(failed: Failed, tmp_path: Path) -> None:
     root = failed.project.root
-    told = tmp_path / "told.txt"
+    printed = tmp_path / "told.txt"
     with (root / "cbmt.toml").open("a") as file:
-        file.write(f"\n[notice]\ncommand = 'cat > {told}; echo \"$CBMT_FIRMS\" >> {told}'\n")
+        file.write(f"\n[notice]\ncommand = 'cat > {printed}; echo \"$CBMT_FIRMS\" >> {printed}'\n")
 
     def sensed(tags: dict[str, str]) -> None:
         context = dg.build_run_status_sensor_context(
@@ -169,8 +169,8 @@ def test_the_sensor_hands_the_summary_to_the_command(failed: Failed, tmp_path: P
         failure_notice_sensor(context)
 
     sensed({ATTENDED: "true"})
-    assert not told.exists(), "who ran it was told"
+    assert not printed.exists(), "who ran it was told"
     sensed({})
-    text = told.read_text()
+    text = printed.read_text()
     assert text.startswith(f"CBMT Pipeline, {Project(root).root.name}: firm_data failed for 1 firm")
     assert text.rstrip().endswith(BAD)

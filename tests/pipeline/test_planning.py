@@ -107,7 +107,7 @@ def test_the_commands_answer(demo: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "printed"),
     [
         (["scenario", FIRM], "state at least one change"),
         (["scenario", FIRM, "--aov", "3"], "write -10%"),
@@ -117,7 +117,7 @@ def test_the_commands_answer(demo: Project) -> None:
         (["target", FIRM, "--sales", "9M", "--probability", "200%"], "between 0 and 100"),
     ],
 )
-def test_what_cannot_be_meant_is_answered(demo: Project, arguments: list[str], told: str) -> None:
+def test_what_cannot_be_meant_is_answered(demo: Project, arguments: list[str], printed: str) -> None:
     result = CliRunner().invoke(main, ["--project", str(demo.root), *arguments])
     assert result.exit_code != 0
-    assert told in result.output.replace("\n", " ")
+    assert printed in result.output.replace("\n", " ")

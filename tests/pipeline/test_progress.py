@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 
 from rich.console import Console
 
@@ -65,3 +67,13 @@ def test_news_reach_the_listener_and_nobody_without_one() -> None:
         progress.listen(None)
     progress.tell("ACME", "unheard", 0.5)
     assert heard == [News("ACME", "cbmt: trial 1 of 2", 0.25)]
+
+
+def test_a_command_starts_without_the_libraries_of_models_and_charts() -> None:
+    """They take two thirds of the time in which a command starts, and most commands need none of them."""
+    script = """
+import sys
+import cbmt_pipeline.cli
+assert not {"torch", "matplotlib", "great_expectations", "dagster"} & set(sys.modules)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True)

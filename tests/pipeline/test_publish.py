@@ -105,8 +105,8 @@ def test_older_tools_can_open_it(published):
     shell = Path(sys.executable).with_name("duckdb")
     question = "SELECT count(*) FROM firm JOIN transactions USING (firm)"
     command = [shell, "-readonly", "-noheader", "-csv", published.warehouse, question]
-    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert int(told) == 3 * 2 * WEEKS
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert int(printed) == 3 * 2 * WEEKS
 
 
 READER = """

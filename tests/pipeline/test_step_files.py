@@ -431,20 +431,20 @@ def test_what_another_made_meanwhile_is_taken_if_it_is_all_that_was_asked_for(
         )
 
     plan, step = step_of(make, items=lambda _: {"a": "v", "b": "v"}, prepare=lambda _: None)
-    mine, told = Task(step, None, F, wanted), threading.Event()
+    mine, waited = Task(step, None, F, wanted), threading.Event()
     found: list[object] = []
 
     def wait_for_it() -> None:
         if together:
             # Nothing is found where the iterator breaks after its first outcome.
-            found.extend([*carry_out_together(project, plan, [mine], log=lambda _: told.set())])
+            found.extend([*carry_out_together(project, plan, [mine], log=lambda _: waited.set())])
         else:
-            found.append(carry_out(project, plan, mine, log=lambda _: told.set()))
+            found.append(carry_out(project, plan, mine, log=lambda _: waited.set()))
 
     with holding_task(project, task_key(mine), lambda _: None):
         waits = threading.Thread(target=wait_for_it)
         waits.start()
-        assert told.wait(30)
+        assert waited.wait(30)
         manifest = _made_by_another(project, plan, Task(step, None, F, made_there))
     waits.join(60)
     (outcome,) = found

@@ -9,11 +9,13 @@ import ast
 import hashlib
 import json
 import sys
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+from cbmt_core import calendar
 from cbmt_core.models import MODELS
 from cbmt_pipeline.plan import the_plan
 
@@ -46,9 +48,10 @@ def _is_text(node: ast.AST) -> bool:
     )
 
 
+@cache
 def present() -> dict[str, dict[str, str]]:
-    """Every step and model with its version and the digest of its code."""
-    found = {}
+    """Every step and model, and the calendar, with its version and the digest of its code."""
+    found = {"calendar": {"version": calendar.VERSION, "code": code_of("cbmt_core.calendar")}}
     for step in the_plan():
         modules = [step.make.__module__, f"cbmt_pipeline.steps.{step.name}", *step.code]
         digest = hashlib.sha256("".join(map(code_of, modules)).encode()).hexdigest()[:16]

@@ -66,9 +66,9 @@ def test_the_second_of_two_runs_says_which_process_it_waits_for(
     said = [run.communicate()[0] for run in runs]
     assert sorted(run.returncode for run in runs) == [0, 1], said
     refused, worked = (0, 1) if runs[0].returncode else (1, 0)
-    told = re.search(r"process (\d+) on (\S+), since (\d{4}-\d\d-\d\d)", said[refused])
-    assert told, said[refused]
-    assert (int(told[1]), told[2]) == (runs[worked].pid, socket.gethostname())
+    printed = re.search(r"process (\d+) on (\S+), since (\d{4}-\d\d-\d\d)", said[refused])
+    assert printed, said[refused]
+    assert (int(printed[1]), printed[2]) == (runs[worked].pid, socket.gethostname())
     assert differences(whole_state(project), expected) == []
     print("two `cbmt run`: one refused with host, process and time, the other whole; doubled 0")
 

@@ -11,7 +11,7 @@ from helpers.browser import launch
 from helpers.published import FIRMS, publish
 
 from cbmt_core import duck
-from cbmt_core.report import write_report
+from cbmt_core.report.pages import write_report
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ from helpers.browser import needs_browser
 from helpers.published import publish
 
 from cbmt_core import duck
-from cbmt_core.report import write_report
+from cbmt_core.report.pages import write_report
 from cbmt_core.report.svg import Canvas
 
 HOSTILE = (

@@ -68,13 +68,13 @@ def test_page_tables_and_library_have_the_same_numbers(report, con, page):
     assert f"between {MONEY.short(float(low))} and {MONEY.short(float(high))}" in said
     # A scenario: library, table, page.
     outcome = outcome_of(baseline, SCENARIOS[0])
-    (told,) = rows(con, "scenario", f"scenario = '{SCENARIOS[0].name}'").to_dict("records")
-    assert told["sales"] == outcome.total
-    assert told["difference"] == outcome.total - baseline.outcome.total
+    (shown_text,) = rows(con, "scenario", f"scenario = '{SCENARIOS[0].name}'").to_dict("records")
+    assert shown_text["sales"] == outcome.total
+    assert shown_text["difference"] == outcome.total - baseline.outcome.total
     line = page.locator("#scenario-table tbody tr").nth(1).inner_text()
     assert SCENARIOS[0].name in line
-    assert MONEY.short(told["sales"]) in line
-    assert MONEY.short(told["difference"], plus=True) in line
+    assert MONEY.short(shown_text["sales"]) in line
+    assert MONEY.short(shown_text["difference"], plus=True) in line
     # Its bridge, and the baseline's, which is that of the table `bridge`.
     sources = outcome.bridge(past_year(con, "cohort_week", FIRM, origin))
     kept = rows(con, "scenario_bridge", f"scenario = '{SCENARIOS[0].name}'").set_index("source")["amount"]
@@ -238,7 +238,7 @@ def _slug(con):
 
 
 @pytest.mark.parametrize(
-    ("signals", "year", "hard", "told"),
+    ("signals", "year", "hard", "shown_text"),
     [
         ([Signal("acquisition", -9.0, -20.0, 3.0)], None, "", "budget, the channels and the timing"),
         ([Signal("acquisition", -9.0, -20.0, -3.0)], None, "", "The whole range is a fall."),
@@ -273,9 +273,9 @@ def _slug(con):
         ([Signal("value", 1.0)], (99.0, 101.0), "this firm is hard", "This firm is hard: plan for both ends"),
     ],
 )
-def test_advice_follows_from_the_numbers(signals, year, hard, told):
+def test_advice_follows_from_the_numbers(signals, year, hard, shown_text):
     found = plan_words.to_do(signals, year, hard)
-    assert any(told in text for text in found), found
+    assert any(shown_text in text for text in found), found
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from helpers.published import publish
 
 from cbmt_core import duck
-from cbmt_core.report import write_report
+from cbmt_core.report.pages import write_report
 
 FIRMS = ("Alpha", "Beta", "Gamma")
 

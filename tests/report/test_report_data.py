@@ -6,11 +6,11 @@ import pytest
 from helpers.published import publish
 
 from cbmt_core import duck
-from cbmt_core.report import write_report
 from cbmt_core.report.cohorted_panel import cohorted_panel
 from cbmt_core.report.firm_data import gather_layers, read_firm
 from cbmt_core.report.firm_outlook import quarters
 from cbmt_core.report.numbers import Money, count, percent
+from cbmt_core.report.pages import write_report
 from cbmt_core.report.planning import read_planning
 from cbmt_core.report.story import read_stories
 from cbmt_core.report.svg import shades, ticks

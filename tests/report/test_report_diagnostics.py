@@ -12,8 +12,8 @@ from helpers.published import publish
 
 from cbmt_core import duck
 from cbmt_core.diagnostics.data import DiagnosticState
-from cbmt_core.report import write_report
 from cbmt_core.report.diagnostic_words import headline, lead, p_value
+from cbmt_core.report.pages import write_report
 
 NO_NUMBER = re.compile(r"\b(nan|None|inf|NaT|undefined)\b")
 
@@ -138,15 +138,15 @@ def test_the_sentence_on_comovement_follows_the_test(estimate, p, expected):
 
 
 @pytest.mark.parametrize(
-    ("errors", "told"), [((30, 50, 80), True), ((50, 40, 60), False), ((60, 50, 40), False)]
+    ("errors", "shown_text"), [((30, 50, 80), True), ((50, 40, 60), False), ((60, 50, 40), False)]
 )
-def test_difficulty_is_called_foretold_only_when_the_bands_are_in_order(errors, told):
+def test_difficulty_is_called_foretold_only_when_the_bands_are_in_order(errors, shown_text):
     rows = [
         {"band": band, "model": "cbmt", "label": "CBMT", "smape": error}
         for band, error in zip(("low", "medium", "high"), errors, strict=True)
     ]
     [text] = lead({"base_rates": pd.DataFrame(), "predicted_difficulty": pd.DataFrame(rows)}, {"difficulty"})
-    assert ("can be predicted in advance" in text) == told
+    assert ("can be predicted in advance" in text) == shown_text
 
 
 def test_p_values_are_printed_to_three_places():

@@ -13,8 +13,8 @@ from helpers.published import BACKTESTS, FIRMS, LIVE_MODELS, MODELS, publish
 
 from cbmt_core import duck
 from cbmt_core.exhibits import EXHIBITS
-from cbmt_core.report import write_report
 from cbmt_core.report.numbers import Money, percent, points, value
+from cbmt_core.report.pages import write_report
 from cbmt_core.report.story import label
 
 NO_NUMBER = re.compile(r"\b(nan|None|inf|NaT|undefined)\b")

@@ -14,7 +14,8 @@ from helpers.published import publish
 
 from cbmt_core import duck
 from cbmt_core.exhibits.figures import FIGURES
-from cbmt_core.report import paper_figures, write_report
+from cbmt_core.report import paper_figures
+from cbmt_core.report.pages import write_report
 from cbmt_core.report.paper_page import paper_context
 
 FIRMS = ("Firm 000", "Firm <1>")

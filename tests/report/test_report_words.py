@@ -199,12 +199,12 @@ PART = st.floats(-90, 90) | st.sampled_from([0.0, 1e-9, -1e-9])
 @given(PART, PART, PART, st.floats(1e-2, 1e12))
 def test_no_sentence_ever_shows_a_number_that_is_none(volume, spend, new, baseline):
     one = bridge(volume, spend, new, baseline)
-    told = [
+    said_text = [
         words.headline(one.baseline_sales, one.target_sales, USD, "next"), words.sources(one, USD),
         words.main_reason(one), words.outcome(one, one), words.weakest_source(one, one, USD), words.year_before(one),
         words.largest_shift(one, bridge(spend, new, volume, baseline)),
     ]  # fmt: skip
-    for text in told:
+    for text in said_text:
         assert not {"nan", "None", "inf"} & set(text.replace("(", " ").replace("$", " ").split())
         assert "  " not in text
         assert "−−" not in text

@@ -100,13 +100,13 @@ def test_a_plan_file_is_read(tmp_path):
     file.write_text("month,sales,firm\n2020-06,120,a\n2020-07-01,130,a\n2020-06,9,b\n")
     con = duckdb.connect()
     assert read_plan(con, file, "a", 2) == {date(2020, 6, 1): 120.0, date(2020, 7, 1): 130.0}
-    for text, told in (
+    for text, message in (
         ("month,amount\n2020-06,1\n", "no column sales"),
         ("month,sales\nJune,1\n", "month 'June'"),
         ("month,sales\n2020-06,1\n2020-06,2\n", "two rows for 2020-06"),
     ):
         file.write_text(text)
-        with pytest.raises(ConfigError, match=told):
+        with pytest.raises(ConfigError, match=message):
             read_plan(con, file, "a")
     file.write_text("month,sales\n2020-06,1\n")
     with pytest.raises(ConfigError, match="needs a column firm"):

@@ -16,9 +16,9 @@ from cbmt_core.simulate import FORMATS, Economy, sample_orders, truth_of, write_
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_what_is_written_is_what_was_sampled(tmp_path, file_format):
     economy = Economy(firms=5, scale=0.005)
-    told = {}
+    calls = {}
     write_economy(
-        economy, tmp_path, file_format=file_format, on_firm=lambda spec, n: told.update({spec.name: n})
+        economy, tmp_path, file_format=file_format, on_firm=lambda spec, n: calls.update({spec.name: n})
     )
     files = {path.name.removesuffix(f".{file_format}"): path for path in (tmp_path / "orders").iterdir()}
     assert {Unit.from_slug(slug).firm for slug in files} == {spec.name for spec in economy.specs()}
@@ -29,7 +29,7 @@ def test_what_is_written_is_what_was_sampled(tmp_path, file_format):
             f"SELECT firm, customer, order_id, order_time, amount, industry FROM {reader}($1) ORDER BY order_id",
             params=[str(files[spec.slug])],
         ).df()
-        assert told[spec.name] == len(wanted) == len(found)
+        assert calls[spec.name] == len(wanted) == len(found)
         for name in wanted.columns:
             left, right = found[name], wanted[name]
             if name in ("firm", "industry"):
@@ -43,12 +43,12 @@ def test_the_truth_is_kept_apart(tmp_path):
     for spec in economy.specs():
         columns = set(pd.read_parquet(tmp_path / "orders" / f"{spec.slug}.parquet").columns)
         assert columns == {"firm", "customer", "order_id", "order_time", "amount", "industry"}
-        told = json.loads((tmp_path / "truth" / f"{spec.slug}.json").read_text(encoding="utf-8"))
+        truth_file = json.loads((tmp_path / "truth" / f"{spec.slug}.json").read_text(encoding="utf-8"))
         truth = truth_of(economy, spec)
-        assert told["firm"] == spec.name
-        assert told["comovement"] == truth.comovement
-        assert told["acquisition"] == truth.acquisition.tolist()
-        assert {"season", "promotion", "launch", "price", "competitor", "regime"} <= set(told["states"])
+        assert truth_file["firm"] == spec.name
+        assert truth_file["comovement"] == truth.comovement
+        assert truth_file["acquisition"] == truth.acquisition.tolist()
+        assert {"season", "promotion", "launch", "price", "competitor", "regime"} <= set(truth_file["states"])
 
 
 def test_an_unknown_format_is_refused(tmp_path):

@@ -258,6 +258,6 @@ def test_readers_of_the_ledger_before_still_find_its_files(shop):
 def test_progress_is_reported_for_each_file(shop):
     for k in range(3):
         shop.put(f"{k}.csv", HEAD + lines("F", f"c{k}"))
-    told = []
-    shop.intake.update(shop.project, shop.root, lambda *args: told.append(args))
-    assert told == [("orders/0.csv", 0, 3), ("orders/1.csv", 1, 3), ("orders/2.csv", 2, 3)]
+    calls = []
+    shop.intake.update(shop.project, shop.root, lambda *args: calls.append(args))
+    assert calls == [("orders/0.csv", 0, 3), ("orders/1.csv", 1, 3), ("orders/2.csv", 2, 3)]

@@ -206,8 +206,8 @@ def test_a_point_among_decimal_commas_divides_thousands_or_nothing(shop, text, a
     shop.put("o.csv", HEAD.replace(",", ";") + f"F;c;2017-01-01;{text}\n")
     shop.config({"decimal_separator": ","})
     shop.update()
-    told = (Decimal(amount), None) if amount else (None, "unparseable amount")
-    assert shop.rows("amount, reason") == [told]
+    expected = (Decimal(amount), None) if amount else (None, "unparseable amount")
+    assert shop.rows("amount, reason") == [expected]
 
 
 NAMES = [

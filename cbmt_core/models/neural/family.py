@@ -15,7 +15,7 @@ from cbmt_core.tuning import Choice
 
 __all__ = ["FAMILY_PARTS", "Part"]
 
-DRIVER_NAMES = {"A": "acquisition", "R": "ropc", "V": "aov"}
+LONG_NAMES = {"A": "acquisition", "R": "ropc", "V": "aov"}
 AVERAGED = 0.25
 """Share of the longest training over which a network's parameters are averaged."""
 
@@ -33,7 +33,7 @@ class Part:
     def driver(self) -> str | None:
         """The only outcome of the network, by its long name; None when there are several. Settings of a network of
         one driver are chosen by the error of that driver, others by the error of all five outcomes."""
-        return DRIVER_NAMES[self.outcomes[0]] if len(self.outcomes) == 1 else None
+        return LONG_NAMES[self.outcomes[0]] if len(self.outcomes) == 1 else None
 
     def space(self) -> dict[str, Any]:
         space: dict[str, Any] = {
@@ -95,7 +95,7 @@ class Part:
 FAMILY_PARTS: dict[str, tuple[Part, ...]] = {
     "cbmt": (Part(OUTCOMES, aligned=True),),
     "joint": (Part(OUTCOMES),),
-    "single_task": tuple(Part((driver,)) for driver in DRIVER_NAMES),
-    "lstm": tuple(Part((driver,), backbone="lstm") for driver in DRIVER_NAMES),
+    "single_task": tuple(Part((driver,)) for driver in LONG_NAMES),
+    "lstm": tuple(Part((driver,), backbone="lstm") for driver in LONG_NAMES),
 }
 """Networks of each family. Every outcome is forecast by exactly one of them."""

@@ -179,7 +179,7 @@ def test_every_cell_of_the_grid_is_divided_between_the_models(explained):
 
 def test_too_few_firms_are_said_instead_of_a_number(errors):
     firms = OLD[: FIRMS_NEEDED - 1]
-    told = quick(EVERYONE, errors[errors["firm"].isin(firms)])
+    result = quick(EVERYONE, errors[errors["firm"].isin(firms)])
     numbers = {
         "r2": ["r2", "pooled_r2"],
         "phe": ["phe", "band"],
@@ -189,12 +189,12 @@ def test_too_few_firms_are_said_instead_of_a_number(errors):
         "grid": ["in_cell", "wins", "win_rate", "low", "high"],
     }
     for name in TABLES:
-        table = getattr(told, name)
+        table = getattr(result, name)
         assert len(table) > 0
         assert table[numbers[name]].isna().all(axis=None)
         assert (table["firms"] <= len(firms)).all()
         assert (table["firms_needed"] == FIRMS_NEEDED).all()
-    assert (told.phe["firms"] == len(firms)).all()
+    assert (result.phe["firms"] == len(firms)).all()
 
 
 def test_just_enough_firms_are_enough(errors):
@@ -204,12 +204,12 @@ def test_just_enough_firms_are_enough(errors):
 
 
 def test_without_any_error_the_tables_are_there_but_tell_nothing(errors):
-    told = explain(EVERYONE, errors.iloc[:0])
-    assert told.model is None
-    assert (told.phe["firms"] == 0).all()
-    assert told.phe["phe"].isna().all()
+    result = explain(EVERYONE, errors.iloc[:0])
+    assert result.model is None
+    assert (result.phe["firms"] == 0).all()
+    assert result.phe["phe"].isna().all()
     for name in TABLES:
-        assert tuple(getattr(told, name).columns) == COLUMNS[name]
+        assert tuple(getattr(result, name).columns) == COLUMNS[name]
 
 
 def test_errors_of_two_horizons_are_refused(errors):
