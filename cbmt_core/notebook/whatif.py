@@ -47,9 +47,8 @@ def _baseline(panel: Panel, windows: BridgeWindows) -> BridgeBaseline | None:
     if windows.baseline.first < panel.first_week:
         return None
     weeks = pd.to_datetime(panel.cohort_week["week"])
-    rows = panel.cohort_week[
-        weeks.between(*map(pd.Timestamp, (windows.baseline.first, windows.baseline.last)))
-    ]
+    first, last = pd.Timestamp(windows.baseline.first), pd.Timestamp(windows.baseline.last)
+    rows = panel.cohort_week[weeks.between(first, last)]
     return BridgeBaseline(*(float(rows[name].sum()) for name in BridgeBaseline._fields))
 
 

@@ -128,7 +128,7 @@ STEP = Step(
     group="data",
     writes=tuple(TABLES[name] for name in DATA_TABLES),
     needs=("intake",),
-    version="2",
+    version="3",
     code=(
         "cbmt_core.cohorts",
         "cbmt_core.firm_tables",
