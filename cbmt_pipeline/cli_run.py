@@ -18,6 +18,7 @@ from cbmt_core.names import Unit, UnknownFirm
 from cbmt_core.report.words import plural
 from cbmt_core.timeline import MIN_LIVE_WEEKS, PURPOSES, Purpose
 from cbmt_core.transactions import FileReport
+from cbmt_core.transactions.reader import passed_over
 from cbmt_core.transactions.reasons import NOT_BAD
 from cbmt_pipeline.cli_summary import print_summary
 from cbmt_pipeline.holder import holding
@@ -37,6 +38,8 @@ PASSES: tuple[tuple[Purpose, ...], ...] = (("live",), PURPOSES)
 """The year ahead is published before the study begins, which may take hours."""
 MOST_LISTED = 20
 """Maximum number of files and warnings listed singly."""
+MOST_PASSED_OVER = 3
+"""Files of other kinds that are named."""
 
 
 def read_new_files(project: Project) -> None:
@@ -59,6 +62,7 @@ def read_new_files(project: Project) -> None:
             f"{plural(len(ledger), 'file')}, {plural(sum(e.rows for e in ledger), 'row')}, "
             f"{plural(len(project.intake.units()), 'firm')}"
         )
+    _say_passed_over(project)
     if failure:
         raise CbmtError(plain_text(failure) or failure)
     if gone := sorted(
@@ -66,6 +70,18 @@ def read_new_files(project: Project) -> None:
     ):
         console.print(
             f"no longer in any source, and removed from the tables: {', '.join(gone)}", markup=False
+        )
+
+
+def _say_passed_over(project: Project) -> None:
+    """Name the files beside those of the sources that are of another kind: somebody may think they are counted."""
+    found = [path.name for source in project.config.sources for path in passed_over(source, project.root)]
+    names = list(dict.fromkeys(found))
+    if names:
+        more = f" and {len(names) - MOST_PASSED_OVER} more" if len(names) > MOST_PASSED_OVER else ""
+        console.print(
+            f"files of kinds that are not read: {', '.join(names[:MOST_PASSED_OVER])}{more}",
+            markup=False,
         )
 
 

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
-from cbmt_core.transactions.reader import files_of
+from cbmt_core.transactions.reader import files_of, passed_over
 from cbmt_pipeline.holder import holder, left_by_ui
 from cbmt_pipeline.plain_errors import plain
 from cbmt_pipeline.plan import State, Step, the_plan
@@ -188,6 +188,9 @@ def _sources(project: Project) -> Iterator[Finding]:
             yield FAIL, f"{unreadable[0]} cannot be read by this user: change its owner or mode"
         else:
             yield OK, f"{source.name}: {len(files):,} files"
+        if others := passed_over(source, project.root):
+            named = f"{others[0].name} and {len(others) - 1:,} more" if others[1:] else others[0].name
+            yield WARN, f"{source.name}: files of kinds that are not read: {named}"
     if project.intake.waiting(project.config, project.root):
         yield WARN, "files wait to be read: cbmt run"
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
 from importlib.metadata import requires
 from pathlib import Path
 
+import numpy as np
 import pytest
 from packaging.requirements import Requirement
+from safetensors.numpy import save_file
+
+from cbmt_core.models.storage import load
 
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(
@@ -61,6 +66,15 @@ def test_the_scan_sees_what_it_forbids() -> None:
         "np.load(p, allow_pickle=True)", "subprocess.run(c, shell=True)", "torch.load(p, weights_only=False)",
     ):  # fmt: skip
         assert list(_dangerous(ast.parse(line))), line
+
+
+@pytest.mark.parametrize("name", ["os:system", "tests.evil:Model", "cbmt_core.modelsx:Model", ":Model", ""])
+def test_a_stored_model_names_no_other_code(tmp_path: Path, name: str) -> None:
+    """Importing a module runs it, so no other is imported."""
+    save_file({"a": np.zeros(1)}, tmp_path / "arrays.safetensors")
+    (tmp_path / "model.json").write_text(json.dumps({"class": name, "values": {}}))
+    with pytest.raises(ValueError, match="is not one of this library's models"):
+        load(tmp_path)
 
 
 def _dangerous(tree: ast.Module) -> Iterator[str]:

@@ -19,7 +19,7 @@ from cbmt_core.transactions.judge import judged_sql
 from cbmt_core.transactions.spreadsheet import SHEET_SUFFIXES
 from cbmt_core.transactions.times import is_time
 
-__all__ = ["DUCKDB", "PARQUET", "SUFFIXES", "files_of", "read_rows"]
+__all__ = ["DUCKDB", "PARQUET", "SUFFIXES", "files_of", "passed_over", "read_rows"]
 
 PARQUET = (".parquet",)
 DUCKDB = (".duckdb", ".db")
@@ -28,26 +28,8 @@ SUFFIXES = CSV_SUFFIXES + PARQUET + SHEET_SUFFIXES
 
 def files_of(source: SourceConfig, root: Path) -> list[Path]:
     """The files a source names, sorted: one file, a folder (searched through), or a glob."""
-    path = Path(source.path)
-    path = path if path.is_absolute() else root / path
-    found: Iterable[Path]
-    if path.is_file():
-        base, found = path.parent, [path]
-        suffixes: tuple[str, ...] = ("",)
-    else:
-        if path.is_dir():
-            base, found = path, path.rglob("*")
-        else:
-            base = Path(*path.parts[: next((k for k, part in enumerate(path.parts) if _globs(part)), -1)])
-            found = base.glob(str(path.relative_to(base))) if path != base else ()
-        suffixes = SUFFIXES + DUCKDB if source.table else SUFFIXES
-    files = sorted(
-        p
-        for p in found
-        if p.name.lower().endswith(suffixes)
-        and (p.is_file() or p.is_symlink())
-        and (suffixes == ("",) or not any(part.startswith((".", "~$")) for part in p.relative_to(base).parts))
-    )
+    base, there, suffixes = _visible(source, root)
+    files = sorted(p for p in there if p.name.lower().endswith(suffixes))
     home = base.resolve()
     for file in files:
         if not file.exists():
@@ -72,6 +54,34 @@ def files_of(source: SourceConfig, root: Path) -> list[Path]:
             f"(a file, a folder or a glob of {', '.join(SUFFIXES)}, or a DuckDB file and its table)"
         )
     return files
+
+
+def passed_over(source: SourceConfig, root: Path) -> list[Path]:
+    """Files that lie where a source looks and are of a kind that is not read, sorted."""
+    _, there, suffixes = _visible(source, root)
+    return sorted(p for p in there if not p.name.lower().endswith(suffixes))
+
+
+def _visible(source: SourceConfig, root: Path) -> tuple[Path, list[Path], tuple[str, ...]]:
+    """The folder that a source searches, the files and links in it but hidden ones, and how names of those end that
+    are read."""
+    path = Path(source.path)
+    path = path if path.is_absolute() else root / path
+    if path.is_file():
+        return path.parent, [path], ("",)
+    found: Iterable[Path]
+    if path.is_dir():
+        base, found = path, path.rglob("*")
+    else:
+        base = Path(*path.parts[: next((k for k, part in enumerate(path.parts) if _globs(part)), -1)])
+        found = base.glob(str(path.relative_to(base))) if path != base else ()
+    there = [
+        p
+        for p in found
+        if (p.is_file() or p.is_symlink())
+        and not any(part.startswith((".", "~$")) for part in p.relative_to(base).parts)
+    ]
+    return base, there, SUFFIXES + DUCKDB if source.table else SUFFIXES
 
 
 def _globs(part: str) -> bool:

@@ -41,6 +41,12 @@ class Chosen:
 
 
 FILES = ("tests/test_atomic.py",)
+SCAN, NAMES_TESTS = ("tests/test_security.py",), ("tests/test_duck.py", "tests/test_names.py")
+HOSTILE = "tests/pipeline/test_hostile_names.py"
+UI_TESTS = (f"{HOSTILE}::test_the_ui_listens_to_this_machine_and_warns_when_told_otherwise",)
+PASSWORDS = ("tests/test_tuning.py::test_a_password_is_in_no_error_and_no_traceback",)
+STORAGE, TUNING = "cbmt_core/models/storage.py", "cbmt_core/tuning.py"
+DUCK, CLI = "cbmt_core/duck.py", "cbmt_pipeline/cli.py"
 ORDER_TESTS = ("tests/transactions/test_orders.py",)
 NAMED = [
     Chosen(
@@ -156,4 +162,24 @@ CHOSEN = [
     Chosen("firms beyond their weeks", "work", MANIFEST, "week.isoformat() <= max(self.as_of)", "week.isoformat() >= min(self.as_of)"),
     Chosen("an origin published before it is whole", "publish", SNAPSHOT, "if not self.state.is_current(step, origin, None):",
            "if self.state.manifest(step, origin, None) is None:"),
+    Chosen("a quote ends a text of SQL", "security", DUCK, 'text.replace("\'", "\'\'")', "text", NAMES_TESTS),
+    Chosen("a quote ends a column's name", "security", DUCK, "name.replace('\"', '\"\"')", "name", NAMES_TESTS),
+    Chosen("names of files are patterns", "security", DUCK, 'literal(re.sub(r"([*?[])", r"[\1]", str(path)))', "literal(str(path))", NAMES_TESTS),
+    Chosen("a setting unquoted in SQL", "security", "cbmt_core/transactions/judge.py", "{literal(source.currency)}", "'{source.currency}'", SCAN),
+    Chosen("a firm unquoted in SQL", "security", COHORTS, "SELECT {literal(unit.name)} AS firm, cohort", "SELECT '{unit.name}' AS firm, cohort", SCAN),
+    Chosen("pickle on a load path", "security", STORAGE, "import json\n", "import json\nimport pickle\n", SCAN),
+    Chosen("any class is restored", "security", STORAGE, 'if not module.startswith("cbmt_core.models."):', "if not module:", SCAN),
+    Chosen("a firm's name is a path", "security", "cbmt_core/names.py", 'quote_plus(name, safe="")', 'quote_plus(name, safe="/")', NAMES_TESTS),
+    Chosen("links lead out of the folder", "security", "cbmt_core/transactions/reader.py", "and not file.resolve().is_relative_to(home)", "and False",
+           ("tests/transactions/test_reader.py",)),
+    Chosen("names unescaped in charts", "security", SVG, "{escape(str(text))}</{tag}>", "{text}</{tag}>", ("tests/report/test_escaping.py",)),
+    Chosen("names unescaped in pages", "security", "cbmt_core/report/pages.py", 'autoescape=select_autoescape(["html"])', "autoescape=False",
+           ("tests/report/test_report_pages.py",)),
+    Chosen("Markdown of the UI unescaped", "security", "cbmt_pipeline/metadata.py", r'return escaped.replace("://", r":\//")', "return text",
+           (f"{HOSTILE}::test_markdown_of_the_ui_shows_a_name_as_text",)),
+    Chosen("the password in the message", "security", TUNING, "{without_password(str(storage), storage)}", "{storage}", PASSWORDS),
+    Chosen("the password in the traceback", "security", TUNING, ") from None", ") from error", PASSWORDS),
+    Chosen("the password in the driver's words", "security", TUNING, 'without_password(str(error).partition("\\n")[0], storage)', "str(error)", PASSWORDS),
+    Chosen("the UI listens to everyone", "security", CLI, 'LOOPBACK = "127.0.0.1"', 'LOOPBACK = "0.0.0.0"', UI_TESTS),
+    Chosen("the UI does not warn", "security", CLI, "if not _only_this_machine(host):", "if False:", UI_TESTS),
 ]  # fmt: skip

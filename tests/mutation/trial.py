@@ -18,7 +18,8 @@ __all__ = ["CAUGHT", "HUNG", "SURVIVED", "Copy"]
 
 CAUGHT, HUNG, SURVIVED = "caught", "hung", "survived"
 ROOT = Path(__file__).parents[2]
-COPIED = ("cbmt_core", "cbmt_pipeline", "bench", "tests", "docs", "pyproject.toml", "constraints.txt")
+FOLDERS = ("cbmt_core", "cbmt_pipeline", "bench", "tests", "docs")
+COPIED = (*FOLDERS, "pyproject.toml", "constraints.txt", "requirements.lock")
 CPU_SECONDS, WALL_SECONDS = 180, 900
 """After which a trial counts as hung: a mutant that loops for ever is noticed by whoever runs it."""
 

@@ -135,6 +135,7 @@ def try_points(tmp_path: Path, stride: int, monkeypatch: pytest.MonkeyPatch) -> 
         if (wrong := differences(found, expected[task])) and steps[task] == "intake":
             # Its ledger may have been complete: then the next task was done.
             wrong = differences(found, whole_state(Project(copies / f"{int(task) + 1:03}-done")))
+        print(f"point {name} of {steps[task]}: {'lost' if wrong else 'survived'}", flush=True)
         if wrong:
             lost.append(f"point {name} of {steps[task]}: {', '.join(wrong[:5])}")
             print(lost[-1])
@@ -177,6 +178,7 @@ def test_cbmt_run_and_its_workers_killed(tmp_path: Path, workers: str) -> None:
         assert not leftovers(project.root)
         with dg.DagsterInstance.from_config(str(project.dagster_home)) as instance:
             assert all(run.is_finished for run in instance.get_runs())
+        print(f"`cbmt run --workers {workers}`: survived at commit point {number} of {points}", flush=True)
     print(
         f"`cbmt run --workers {workers}` killed: {points} commit points, tried {len(tried)}, "
         f"survived {len(tried)}, lost 0"

@@ -111,6 +111,7 @@ def test_cbmt_run_on_a_full_disk(tmp_path: Path, full: str) -> None:
             again = cbmt_with_accident(project.root, *command, counter=counter)
             assert again.returncode == 0, again.stdout + again.stderr
             assert differences(whole_state(project), expected) == [], f"full from commit point {number} on"
+        print(f"full disk, {full}: survived at commit point {number} of {points}", flush=True)
     print(
         f"full disk, {full}: {points} commit points, tried {len(tried)}, survived {len(tried)}, lost 0; "
         f"at most {lines} lines of error"

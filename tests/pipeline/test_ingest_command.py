@@ -81,6 +81,16 @@ def test_what_a_csv_file_looks_like_can_be_stated(tmp_path: Path) -> None:
     assert "customer = 'customer'" in printed
 
 
+def test_files_of_other_kinds_in_a_folder_are_named(tmp_path: Path) -> None:
+    folder = tmp_path / "orders"
+    folder.mkdir()
+    (folder / "shop.csv").write_text(orders_csv("Shop"))
+    for name in ("a.zip", "b.json", "c.xml", "d.xml"):
+        (folder / name).touch()
+    told = " ".join(cbmt(tmp_path, "ingest", "orders", *STATED).stdout.split())
+    assert "files of kinds that are not read: a.zip, b.json, c.xml and 1 more" in told
+
+
 def test_a_firm_without_new_data_is_reported_and_made_all_the_same(tmp_path: Path) -> None:
     still = orders_csv("Still", weeks=WEEKS - 12).partition("\n")[2]
     (tmp_path / "both.csv").write_text(orders_csv("Live") + still)

@@ -18,26 +18,29 @@ from cbmt_core.names import Unit
 from cbmt_pipeline.plan import the_plan
 from cbmt_pipeline.publish import publish
 
-pytestmark = pytest.mark.soak
-
 FIRMS = ("A, B & Söhne", "it's 50% off/..", "three", "four")
 SECONDS = int(os.environ.get("CBMT_LOAD_SECONDS", "180"))
 
 
-def test_writers_a_publisher_and_analysts_at_once(tmp_path: Path) -> None:
-    project = new_project(tmp_path / "project", FIRMS)
-    for k, firm in enumerate(FIRMS):
+def meet(tmp_path: Path, firms: tuple[str, ...], analysts: int, seconds: int) -> str:
+    """A writer for each firm, a publisher and analysts, each a process, for some seconds; the counts."""
+    project = new_project(tmp_path / "project", firms)
+    for k, firm in enumerate(firms):
         (project.root / "orders" / f"{k}.csv").rename(project.root / "orders" / f"{Unit(firm).slug}.csv")
     project.intake.update(project.config, project.root)
     assert make_all(project) == {}
     publish(project, the_plan())
-    roles = [*(("writer", firm) for firm in FIRMS), ("publisher", ""), *[("analyst", str(len(FIRMS)))] * 4]
+    roles = [
+        *(("writer", firm) for firm in firms),
+        ("publisher", ""),
+        *[("analyst", str(len(firms)))] * analysts,
+    ]
     path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     started = [
         (
             role,
             subprocess.Popen(
-                [sys.executable, "-m", "helpers.load", role, str(project.root), str(SECONDS), what],
+                [sys.executable, "-m", "helpers.load", role, str(project.root), str(seconds), what],
                 cwd=TESTS, env=os.environ | {"PYTHONPATH": path},
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             ),
@@ -54,10 +57,20 @@ def test_writers_a_publisher_and_analysts_at_once(tmp_path: Path) -> None:
     assert not torn
     assert not leftovers(project.root)
     written = sum(one["written"] for one in printed["writer"])  # type: ignore[misc]
-    print(
-        f"load: {SECONDS} s, {written} versions of {len(FIRMS)} firms written, "
+    return (
+        f"load: {seconds} s, {written} versions of {len(firms)} firms written, "
         f"{printed['publisher'][0]['published']} publishes (longest {max(printed['publisher'][0]['seconds']):.1f} s), "
         f"{len(latencies)} queries: errors 0, torn reads {len(torn)}; latency median "
         f"{statistics.median(latencies):.0f} ms, p99 {latencies[int(0.99 * len(latencies))]:.0f} ms, "
         f"max {latencies[-1]:.0f} ms"
     )
+
+
+@pytest.mark.slow
+def test_two_writers_a_publisher_and_an_analyst_at_once(tmp_path: Path) -> None:
+    print(meet(tmp_path, FIRMS[:2], 1, 6))
+
+
+@pytest.mark.soak
+def test_four_writers_a_publisher_and_four_analysts_for_minutes(tmp_path: Path) -> None:
+    print(meet(tmp_path, FIRMS, 4, SECONDS))

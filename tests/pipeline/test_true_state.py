@@ -166,6 +166,11 @@ def test_doctor_finds_what_is_wrong_and_says_what_to_do(made: Project, tmp_path:
     well = cbmt(root, "doctor")
     assert well.exit_code == 0, well.output
     assert "there is no" in well.output  # Nothing is published yet.
+    for name in ("older.zip", "newer.json"):
+        (root / "orders" / name).touch()
+    beside = cbmt(root, "doctor")
+    assert beside.exit_code == 0, beside.output
+    assert "newer.json and 1 more" in " ".join(beside.output.split())
     for file in (root / "orders").glob("*.csv"):
         file.unlink()
     ill = cbmt(root, "doctor")

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 from helpers.sources import HEAD, Shop
 
-from cbmt_core.transactions.reader import UnreadableSource, files_of
+from cbmt_core.transactions.reader import UnreadableSource, files_of, passed_over
 
 GOOD = "F,c1,2017-01-01 10:00:00,5\n"
 NOON = datetime(2017, 1, 1, 10)
@@ -370,6 +370,17 @@ def test_a_missing_path_and_a_missing_table_are_reported(shop):
     assert "say which table" in shop.update().failed["shop"]
     shop.config({"path": "orders/o.duckdb", "table": "nothing"})
     assert "nothing" in shop.update().failed["shop"]
+
+
+def test_files_of_other_kinds_are_known_by_name(shop):
+    for name in ("a.csv", "b.zip", "deep/c.json", ".hidden", "~$d.xlsx", "e.db"):
+        shop.put(name, HEAD)
+    shop.config({}, {"name": "pattern", "path": "orders/*.csv"}, {"name": "one", "path": "orders/b.zip"})
+    folder, pattern, one = shop.project.sources
+    assert [file.name for file in passed_over(folder, shop.root)] == ["b.zip", "c.json", "e.db"]
+    assert [file.name for file in files_of(folder, shop.root)] == ["a.csv"]
+    # What a pattern or a path names is what its writer wants.
+    assert passed_over(pattern, shop.root) == passed_over(one, shop.root) == []
 
 
 def test_a_link_that_leads_out_of_a_source_folder_is_refused_by_name(shop, tmp_path):
