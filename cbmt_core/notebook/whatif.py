@@ -46,10 +46,8 @@ def _baseline(panel: Panel, windows: BridgeWindows) -> Baseline | None:
     """Sums over the bridge's baseline, where all of it was observed."""
     if windows.baseline.first < panel.first_week:
         return None
-    weeks = pd.to_datetime(panel.cohort_week["week"])
-    rows = panel.cohort_week[
-        weeks.between(*map(pd.Timestamp, (windows.baseline.first, windows.baseline.last)))
-    ]
+    first, last = (pd.Timestamp(day) for day in (windows.baseline.first, windows.baseline.last))
+    rows = panel.cohort_week[pd.to_datetime(panel.cohort_week["week"]).between(first, last)]
     return Baseline(*(float(rows[name].sum()) for name in Baseline._fields))
 
 
