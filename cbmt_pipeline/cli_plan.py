@@ -141,6 +141,7 @@ def target(project: Project, firm: str, sales: str, probability: str, first: str
     \b
         cbmt target Fennosk --sales 9M --probability 80%
     """
+    from cbmt_core.report.plan_words import chance
     from cbmt_core.report.words import weeks_ahead
     from cbmt_core.scenarios import baseline_of, moves_needed, parse_day
     from cbmt_core.scenarios import probability as share_of
@@ -155,15 +156,21 @@ def target(project: Project, firm: str, sales: str, probability: str, first: str
         markup=False,
     )
     console.print(
-        f"{wanted:,.0f} are reached with {100 * share_of(outcome.totals, wanted):.0f} % as things stand"
+        f"{wanted:,.0f} are reached with {chance(share_of(outcome.totals, wanted), ' %')} as things stand"
     )
     day = parse_day(first) if first else None
     when = f"from {day} on" if day else "in every week"
     table = _table(f"for {100 * share:.0f} %, {when}", "must differ from its forecast by")
     for move in moves_needed(draws, wanted, share, first=day):
-        need = "ten times it does not suffice" if move.change is None else f"{move.change:+.1f} %"
-        table.add_row(DRIVER_LABELS[move.driver], need)
+        table.add_row(DRIVER_LABELS[move.driver], _move(move.change))
     _print(table)
+
+
+def _move(change: float | None) -> str:
+    """How far a driver must differ from its forecast, in percent; None where no factor that was tried suffices."""
+    if change is None:
+        return "ten times it does not suffice"
+    return "reached even without it" if change <= -100 else f"{change:+.1f} %"
 
 
 @click.command()

@@ -116,8 +116,10 @@ def _relation(table: Table, snapshot: Snapshot, lake: Lake, *, stored: bool = Tr
         before = snapshot.study_rows(table) if stored else None
         if purposes == {"study"} or "purpose" not in table.column_names:
             return before or (lake.relation(table, studies[0].week) if studies else table.empty())
-        present = f"DATE '{studies[0].week}'" if studies and not before else "NULL"
-        where.append(f"(purpose <> 'study' OR origin = {present})")
+        where.append("purpose <> 'study'")
+        if not before and studies:
+            # By its folder: what happened in the holdout has the holdout's last week as its origin.
+            before = f"(SELECT * FROM {lake.relation(table, studies[0].week)} WHERE purpose = 'study')"
         more = f" UNION ALL BY NAME FROM {before}" if before else ""
     if "live" in purposes and (unfinished := snapshot.unfinished_origin):
         live = "" if purposes == {"live"} else " AND purpose = 'live'"

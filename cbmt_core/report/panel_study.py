@@ -45,7 +45,8 @@ def study_comparison(con: duckdb.DuckDBPyConnection) -> dict[str, Any]:
     horizon, industry = (
         query(con, f'SELECT * FROM {name} ORDER BY "row"') for name in ("exhibit.horizon", "exhibit.industry")
     )
-    horizon = _with_planned(con, horizon, summary)
+    best = [str(model) for model in total["model"].head(1)]
+    horizon = _with_planned(con, horizon, summary, best)
     colours = _colours([*horizon["model"], *industry["model"]], reference)
     return {
         "windows": _windows(con),
@@ -182,14 +183,14 @@ def _ranks(total: pd.DataFrame, reference: str | None) -> Markup | None:
 
 
 def _with_planned(
-    con: duckdb.DuckDBPyConnection, horizon: pd.DataFrame, summary: pd.DataFrame
+    con: duckdb.DuckDBPyConnection, horizon: pd.DataFrame, summary: pd.DataFrame, best: list[str]
 ) -> pd.DataFrame:
-    """Add the model that most firms plan with, where the paper's table leaves it out."""
+    """Add the model that most firms plan with, and the study's `best`, where the paper's table leaves them out."""
     chosen = query(
         con,
         "SELECT model FROM forecast_choice WHERE purpose = 'live' GROUP BY model ORDER BY count(*) DESC, model LIMIT 1",
     )["model"]
-    lacking = [name for name in chosen if name not in set(horizon["model"])]
+    lacking = [name for name in dict.fromkeys([*chosen, *best]) if name not in set(horizon["model"])]
     rows = summary[summary["model"].isin(lacking) & summary["horizon"].isin(set(horizon["horizon"]))]
     return pd.concat([horizon, rows[["outcome", "horizon", "model", "mean"]]], ignore_index=True)
 

@@ -72,13 +72,13 @@ def plan_sentence(row: dict[str, float] | None, total_weeks: int, money: Money) 
     )
 
 
-def chance(share: float) -> str:
+def chance(share: float, unit: str = "%") -> str:
     """A probability; the ends are not certainties."""
     if share < 0.01:
-        return "less than 1%"
+        return f"less than 1{unit}"
     if share > 0.99:
-        return "more than 99%"
-    return percent(100 * share, digits=0)
+        return f"more than 99{unit}"
+    return f"{100 * share:.0f}{unit}"
 
 
 def changes_in_words(changes: str) -> str:
@@ -92,16 +92,15 @@ def changes_in_words(changes: str) -> str:
 
 
 def _change_in_words(one: definition.Change) -> str:
-    name = definition.DRIVER_NAMES[one.driver]
     size = (
-        percent(100 * ((one.factor or 0.0) - 1), plus=True).replace(".0%", "%")
+        " " + percent(100 * ((one.factor or 0.0) - 1), plus=True).replace(".0%", "%")
         if one.level is None
-        else f"at {one.level:,g} {definition.UNITS[one.driver]}"
+        else f": {one.level:,g} {definition.UNITS[one.driver]}"
     )
     start = f" from {day(one.first)}" if one.first else ""
     end = f" to {day(one.last)}" if one.last else ""
     ramp = f", growing over {plural(one.ramp, 'week')}" if one.ramp else ""
-    return f"{name} {size}{start}{end}{ramp}"
+    return f"{definition.DRIVER_NAMES[one.driver]}{size}{start}{end}{ramp}"
 
 
 def needed(change: float | None) -> str:

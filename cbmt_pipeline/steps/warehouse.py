@@ -36,7 +36,7 @@ def _settings(project: Project, unit: Unit | None, origin: Origin | None) -> dic
 STEP = Step(
     name="warehouse",
     make=make,
-    version="3",
+    version="4",
     description="data/cbmt.duckdb: a snapshot of every table, replaced whole; open connections keep the old one.",
     group="publish",
     needs=(ALL,),

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from helpers.demo_project import FIRM
 
+from cbmt_core.duck import parquet
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit
 from cbmt_core.schema import VIEWS
@@ -55,6 +56,18 @@ def without_project(demo: Project) -> object:
 def counts(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
     names = [name for (name,) in con.execute(RELATIONS).fetchall()]
     return {name: con.execute(f"SELECT count(*) FROM {name}").fetchall()[0][0] for name in names}
+
+
+def test_the_study_is_published_with_what_happened_in_its_holdout(demo: Project) -> None:
+    """Realised rows of the bridge have the holdout's last week as their origin, not the study's."""
+    (file,) = (demo.lake.root / "bridge").glob("*/bridge-study.parquet")
+    made = f"SELECT firm, model, origin, purpose, target_sales FROM {parquet([file])}"
+    stored = "SELECT firm, model, origin, purpose, target_sales FROM bridge WHERE purpose = 'study'"
+    with duckdb.connect(str(demo.warehouse), read_only=True) as con:
+        assert con.execute(f"({made}) EXCEPT ({stored})").fetchall() == []
+        assert con.execute(f"({stored}) EXCEPT ({made})").fetchall() == []
+        happened = f"SELECT count(*) FROM ({stored}) WHERE model = 'realised'"
+        assert con.execute(happened).fetchall() == con.execute("SELECT count(*) FROM firm").fetchall()
 
 
 def test_a_file_of_another_version_is_refused_with_what_it_lacks(demo: Project, tmp_path: Path) -> None:

@@ -94,13 +94,16 @@ def run(project: Project, *arguments: str) -> str:
 def test_the_commands_answer(demo: Project) -> None:
     said = run(demo, "scenario", FIRM, "--acquisition", "-10%", "--from", "2020-06", "--aov", "+3%")
     assert "acquisition -10% from 2020-06-01, aov +3% from 2020-06-01" in said
-    assert "net replenishment" in said
+    assert "net customer-base replenishment" in said
     with duckdb.connect(str(demo.warehouse), read_only=True) as con:
         ((sales,),) = con.execute("SELECT sum(sales) FROM forecast WHERE firm = ?", [FIRM]).fetchall()
     assert f"{sales:,.0f}" in said
     said = run(demo, "target", FIRM, "--sales", f"{1.2 * sales:.0f}", "--probability", "80%")
     assert "as things stand" in said
     assert "all of them together" in said
+    said = run(demo, "target", FIRM, "--sales", f"{0.01 * sales:.0f}")
+    assert "reached with more than 99 % as things stand" in said
+    assert "reached even without it" in said
     said = run(demo, "value", FIRM)
     assert "customers to come" in said
     assert f"{sales:,.0f}" in said

@@ -284,7 +284,7 @@ def test_advice_follows_from_the_numbers(signals, year, hard, shown_text):
         ({"acquisition": "-10% from 2020-06 to 2020-08 over 4 weeks"},
          "customers acquired −10% from 1 Jun 2020 to 31 Aug 2020, growing over 4 weeks"),
         ({"repeat_existing": "+2.5%", "aov": "=120"},
-         "repeat orders of existing customers +2.5%; order value at 120 an order"),
+         "repeat orders of existing customers +2.5%; order value: 120 an order"),
     ],
 )  # fmt: skip
 def test_a_scenario_is_told_in_words(changes, said):

@@ -449,3 +449,15 @@ def test_value_beyond_the_horizon_says_why_it_is_not_estimated(tmp_path):
     page = text_of(published(tmp_path / "short", missing + short, FIRMS[:1])[FIRMS[0]])
     assert "Not estimated: a horizon of 26 weeks is less than a year" in page
     assert "The margin, 40% of sales, of the next 26 weeks" in page
+
+
+def test_errors_further_ahead_show_the_model_that_the_study_finds_best(tmp_path):
+    best = (
+        "(SELECT model FROM accuracy_summary WHERE metric = 'smape' AND outcome = 'total_sales' AND horizon = 'full' "
+        "AND industry = '(all)' ORDER BY mean, model LIMIT 1)"
+    )
+    index = published(tmp_path, f"DELETE FROM exhibit.horizon WHERE model = {best}")["index"]
+    headline = part_of(index, '<section id="study">', "</section>")
+    legend = part_of(index, "<h3>Errors further ahead</h3>", "<figure")
+    [name] = re.findall(r"\. ([^.]+) forecast sales best", headline)
+    assert name in legend
