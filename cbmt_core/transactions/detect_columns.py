@@ -139,7 +139,8 @@ def _misfits(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
     """Say why a column with a fitting name was not taken, where none was found at all."""
     for ours in sorted(NEEDED - found.columns.keys()):
         for title, cells in table.items():
-            if plain_name(title) in SYNONYMS[ours] and title not in found.columns.values():
+            fitting = plain_name(title) in SYNONYMS[ours] and title not in found.columns.values()
+            if fitting and any(cell.strip() for cell in cells):
                 odd = _odd_cells(ours, cells)
                 which = f"cells such as {', '.join(map(repr, odd))}" if odd else "most of its cells"
                 what = (

@@ -130,7 +130,7 @@ def _described(con: duckdb.DuckDBPyConnection, query: str) -> dict[str, tuple[st
 def _table(con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path) -> Scan:
     if not source.table:
         raise UnreadableSource(f"source {source.name!r}: say which table of {file} to read (table = ...)")
-    con.execute(f"ATTACH IF NOT EXISTS {literal(str(file))} AS _source (READ_ONLY)")
+    con.execute(f"ATTACH IF NOT EXISTS {literal(str(file))} AS _source (READ_ONLY, TYPE duckdb)")
     table = "_source." + ".".join(identifier(part) for part in source.table.split("."))
     return Scan(table, "row_number() OVER ()", _described(con, f"FROM {table}"))
 

@@ -1,9 +1,11 @@
 """Every export of the corpus is detected without help, and its revenue is right to the cent."""
 
 import random
+import sqlite3
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+import duckdb
 import pytest
 from helpers.exports import written
 from helpers.odd_exports import EXPORTS
@@ -262,3 +264,27 @@ def test_months_are_read_in_the_languages_that_are_detected(text, day):
 
 def test_other_words_are_no_months() -> None:
     assert times_look(["12 bananas 2021", "4 de nada 2021"], month_first=False) == ([], [])
+
+
+def test_files_that_hold_no_orders_are_refused_in_words(tmp_path):
+    def why(name: str, content: bytes | None, **stated: object) -> str:
+        file = tmp_path / name
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(UnreadableSource) as error:
+            detect(file, stated, {}, "shop")
+        return str(error.value)
+
+    rows = b"order_id,customer,date,total\n1,a,2020-01-05,4.00\n"
+    assert "is empty" in why("empty.csv", b"")
+    assert "no names of columns in line 50" in why("short.csv", rows, header_line=50)
+    sqlite3.connect(tmp_path / "lite.db").execute("CREATE TABLE orders (id)").connection.close()
+    assert "not a valid DuckDB database file" in why("lite.db", None, table="orders")
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as con:
+        con.execute(
+            "CREATE TABLE orders (id INT); CREATE SCHEMA web; CREATE VIEW web.sales AS SELECT 1 AS id"
+        )
+    assert "say which table to read; it has orders, web.sales (--table)" in why("shop.duckdb", None)
+    assert "there is no table 'order'; it has orders, web.sales" in why("shop.duckdb", None, table="order")
+    assert detect(tmp_path / "shop.duckdb", {"table": "web.sales"}, {}, "shop").heading == ["id"]
+    assert detect(tmp_path / "shop.duckdb", {"table": "main.Orders"}, {}, "shop").heading == ["id"]
