@@ -12,8 +12,10 @@ from cbmt_core.transactions.column_names import (
     KIND,
     KINDS_NOT_SALES,
     NOT_SALES,
+    PARTS_OF_SALES,
     REFUND_KINDS,
     REFUNDED_STATES,
+    SALE_KINDS,
     STATUS,
     SYNONYMS,
     plain_name,
@@ -112,7 +114,10 @@ def _leave_out(found: Detected, table: Table) -> None:
     leave_out = {}
     for title, cells in table.items():
         name = plain_name(title)
-        unwanted = {*NOT_SALES, *given_back} if name in STATUS else KINDS_NOT_SALES if name in KIND else ()
+        unwanted = {*NOT_SALES, *given_back} if name in STATUS else set()
+        if name in KIND:
+            kinds = set(map(plain_name, cells))
+            unwanted = KINDS_NOT_SALES | (PARTS_OF_SALES if kinds & SALE_KINDS else set())
         if values := sorted({cell.strip() for cell in cells if plain_status(cell) in unwanted}):
             leave_out[title] = values
     if leave_out:
