@@ -74,6 +74,8 @@ class ColumnMap(_Section):
     segment: ColumnName | None = None
     quantity: ColumnName | None = None
     """Units of the line, where the amount is the price of one."""
+    discount: ColumnName | None = None
+    """Share of the line's price and units that is taken off: 0.1 or 10 %."""
     refunded: ColumnName | None = None
     """Money given back for the order, where that stands in a column of its own."""
     parent_id: ColumnName | None = None

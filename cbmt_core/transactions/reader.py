@@ -196,7 +196,7 @@ def _mapped(
             f"source {source.name!r}: {file} has no column for {', '.join(missing)}; it has {there}. "
             "Say which column is which: `--column OURS=THEIRS` of `cbmt ingest`, or [sources.columns] in cbmt.toml"
         )
-    for ours in ("amount", "quantity", "refunded"):
+    for ours in ("amount", "quantity", "discount", "refunded"):
         if ours in found and found[ours][1] != "VARCHAR" and not is_number(found[ours][1]):
             raise UnreadableSource(
                 f"source {source.name!r}: the column {wanted[ours]!r} of {file} is {found[ours][1]} and cannot be "

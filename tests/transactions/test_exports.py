@@ -197,7 +197,7 @@ def test_what_is_not_understood_is_told_with_the_cells_that_were_not(tmp_path):
     quarters = "".join(f"{k},C{k},Q{1 + k % 4} 2020,{k}.50\n" for k in range(30))
     notes = notes_of(file, "order_id,customer,date,total\n" + quarters)
     assert "'date' is not taken for the order_time: cells such as 'Q1 2020', 'Q2 2020', 'Q3 2020'" in notes
-    rows = "".join(f"{k},C{k},2020-01-{1 + k % 28:02d},{k}.50,2,0.05\n" for k in range(30))
+    rows = "".join(f"{k},C{k},2020-01-{1 + k % 28:02d},{k}.50,2,1.05\n" for k in range(30))
     notes = notes_of(file, "order_id,customer,date,unit_price,quantity,discount\n" + rows)
     assert "'discount' is not taken off" in notes
     assert "discount" not in notes_of(file, "order_id,customer,date,total,quantity,discount\n" + rows)
@@ -288,3 +288,23 @@ def test_files_that_hold_no_orders_are_refused_in_words(tmp_path):
     assert "there is no table 'order'; it has orders, web.sales" in why("shop.duckdb", None, table="order")
     assert detect(tmp_path / "shop.duckdb", {"table": "web.sales"}, {}, "shop").heading == ["id"]
     assert detect(tmp_path / "shop.duckdb", {"table": "main.Orders"}, {}, "shop").heading == ["id"]
+
+
+def test_a_share_that_is_discounted_is_taken_off(tmp_path):
+    file = tmp_path / "orders.csv"
+    for shares in (["0", "0.05", "0.1", ""], ["0 %", "5 %", "10%", ""]):
+        lines = [f"{k},C{k % 7},2020-01-{1 + k % 28:02d},{10 + k}.50,2,{shares[k % 4]}" for k in range(40)]
+        file.write_text("OrderID,CustomerID,OrderDate,UnitPrice,Quantity,Discount\n" + "\n".join(lines))
+        found = detect(file, {}, {}, "shop")
+        assert found.columns["discount"] == "Discount"
+        assert "amounts are reduced by the share in 'Discount'" in found.notes
+        source = SourceConfig.model_validate(
+            {"name": "s", "path": str(file), "currency": "USD", "timezone": "UTC", **found.settings,
+             "columns": found.columns}
+        )  # fmt: skip
+        kept = [Decimal("1"), Decimal("0.95"), Decimal("0.9"), Decimal("1")]
+        assert preview(source, tmp_path).sales == sum(
+            2 * (10 + k + Decimal("0.5")) * kept[k % 4] for k in range(40)
+        )
+    file.write_text(file.read_text().replace("10%", "110%"))
+    assert preview(source, tmp_path).reasons == {"no share discounted": 10}
