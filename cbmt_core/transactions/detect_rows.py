@@ -114,10 +114,10 @@ def _leave_out(found: Detected, table: Table) -> None:
     leave_out = {}
     for title, cells in table.items():
         name = plain_name(title)
-        unwanted = {*NOT_SALES, *given_back} if name in STATUS else set()
+        unwanted = NOT_SALES.union(given_back) if name in STATUS else frozenset()
         if name in KIND:
             kinds = set(map(plain_name, cells))
-            unwanted = KINDS_NOT_SALES | (PARTS_OF_SALES if kinds & SALE_KINDS else set())
+            unwanted = KINDS_NOT_SALES | (PARTS_OF_SALES if kinds & SALE_KINDS else frozenset())
         if values := sorted({cell.strip() for cell in cells if plain_status(cell) in unwanted}):
             leave_out[title] = values
     if leave_out:
