@@ -118,12 +118,23 @@ def _leave_out(found: Detected, table: Table) -> None:
         if name in KIND:
             kinds = set(map(plain_name, cells))
             unwanted = KINDS_NOT_SALES | (PARTS_OF_SALES if kinds & SALE_KINDS else frozenset())
+        elif name in STATUS and not given_back and "refunded" not in found.columns:
+            _paid_back(found, title, cells)
         if values := sorted({cell.strip() for cell in cells if plain_status(cell) in unwanted}):
             leave_out[title] = values
     if leave_out:
         found.settings["leave_out"] = leave_out
         rules = "; ".join(f"{title!r} is {' or '.join(values)}" for title, values in leave_out.items())
         found.notes.append(f"left out as no sales: rows whose {rules}")
+
+
+def _paid_back(found: Detected, title: str, cells: Sequence[str]) -> None:
+    """Mention orders that were paid back, in a file whose refunds are rows with negative amounts."""
+    for value in sorted({cell.strip() for cell in cells if plain_status(cell) in REFUNDED_STATES}):
+        found.notes.append(
+            f"rows whose {title!r} is {value} count as sales, and negative amounts as the refunds "
+            f"(--leave-out {shlex.quote(f'{title}={value}')})"
+        )
 
 
 def _refund_where(found: Detected, table: Table) -> None:

@@ -308,3 +308,17 @@ def test_a_share_that_is_discounted_is_taken_off(tmp_path):
         )
     file.write_text(file.read_text().replace("10%", "110%"))
     assert preview(source, tmp_path).reasons == {"no share discounted": 10}
+
+
+def test_orders_paid_back_are_left_out_unless_refunds_are_rows_of_their_own(tmp_path):
+    file = tmp_path / "orders.csv"
+    rows = "".join(
+        f"{k},C{k % 9},2020-01-{1 + k % 28:02d},{k + 1}.50,{'Refunded' if k % 9 else 'Paid'}\n"
+        for k in range(40)
+    )
+    head = "order_id,customer,date,total,status\n"
+    assert "left out as no sales: rows whose 'status' is Refunded" in notes_of(file, head + rows)
+    notes = notes_of(file, head + rows + "R1,C1,2020-02-01,-1.50,Refunded\n")
+    assert "left out" not in notes
+    assert "rows whose 'status' is Refunded count as sales, and negative amounts as the refunds" in notes
+    assert "--leave-out status=Refunded" in notes
