@@ -74,6 +74,8 @@ class ColumnMap(_Section):
     segment: ColumnName | None = None
     quantity: ColumnName | None = None
     """Units of the line, where the amount is the price of one."""
+    discount: ColumnName | None = None
+    """Share of the line's price and units that is taken off: 0.1 or 10 %."""
     refunded: ColumnName | None = None
     """Money given back for the order, if the file has a column for it."""
     parent_id: ColumnName | None = None
@@ -87,7 +89,7 @@ class SourceConfig(_Section):
 
     name: str = Field(min_length=1)
     path: str = Field(min_length=1)
-    currency: str = Field(pattern="^[A-Z]{3}$")
+    currency: str
     timezone: str
     table: str | None = None
     columns: ColumnMap = ColumnMap()
@@ -111,6 +113,13 @@ class SourceConfig(_Section):
     """Column -> values of rows that are no sales, such as cancelled orders."""
     refund_where: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Column -> values of rows that give money back, whether their amounts have a minus or not."""
+
+    @field_validator("currency")
+    @classmethod
+    def _iso_code(cls, value: str) -> str:
+        if not re.fullmatch("[A-Z]{3}", value):
+            raise ValueError(f"{value!r} is no ISO code of a currency; use one such as USD or GBP")
+        return value
 
     @field_validator("encoding")
     @classmethod

@@ -166,8 +166,11 @@ def _detected(
     source = ProjectConfig.from_mapping(
         {"sources": [{**values, "columns": given}]}, f"source {name!r}"
     ).sources[0]
-    file = files_of(source, project.root)[0]
+    files = files_of(source, project.root)
+    file = files[0]
     found = detect(file, stated, given, name)
+    if not found.rows and len(files) == 1:
+        raise UnreadableSource(f"source {name!r}: {path} names columns but holds no rows")
     for note in found.notes:
         console.print(f"detected: {note}", markup=False)
     found.columns = {ours: theirs for ours, theirs in found.columns.items() if theirs}

@@ -203,6 +203,8 @@ def test_own_models_take_part_and_the_products_cannot_be_replaced(panel: cbmt.Pa
         with pytest.raises(ConfigError, match="register it with replace=True"):
             cbmt.register_model("flat", Flat)
         cbmt.register_model("flat", Flat, replace=True)
+        with pytest.raises(ConfigError, match="takes a name first"):
+            cbmt.register_model(Flat)
         with pytest.raises(ConfigError, match="choose another name"):
             cbmt.register_model("cbmt", Flat, replace=True)
         with pytest.raises(ConfigError, match="flat takes no option shape"):

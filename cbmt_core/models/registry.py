@@ -135,6 +135,8 @@ def register_model(name: str, model: M | None = None, *, replace: bool = False) 
     13
     >>> cbmt.unregister_model("last_quarter")
     """
+    if not isinstance(name, str):
+        raise ConfigError('register_model takes a name first: @register_model("my_model")')
     if model is None:
         return lambda made: register_model(name, made, replace=replace)
     if not callable(model):

@@ -14,9 +14,11 @@ __all__ = [
     "KIND",
     "KINDS_NOT_SALES",
     "NOT_SALES",
+    "PARTS_OF_SALES",
     "QUANTITIES",
     "REFUNDED_STATES",
     "REFUND_KINDS",
+    "SALE_KINDS",
     "STATUS",
     "SYNONYMS",
     "UNIT_PRICES",
@@ -60,6 +62,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
         "soldtoparty", "soldto", "kunde", "kundennummer", "kundennr", "debitor", "cliente", "idcliente",
         "numeroclient", "nclient", "auftraggeber", "auftrgeb", "auftraggeb", "klant", "klantnummer", "codicecliente",
         "kunag", "kunrg", "regulierer", "kdnr", "kdnummer", "codeclient", "codecliente", "codigocliente", "klantcode",
+        "contactname", "contact", "buyername", "clientname", "kundenname", "nomclient", "companyname",
         "buyeruserid", "buyerusername", "buyer", "customername", "billingname", "billtoname",
         "cardfingerprint", "cardid",
     ),
@@ -101,7 +104,7 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "refunded": ("refundedamount", "amountrefunded", "totalrefunded", "orderrefundamount", "refundtotal"),
     "parent_id": (
         "parentid", "parentorderid", "originalorderid", "originalorder", "originalinvoice", "originalsaleid",
-        "originaltransactionid", "refundedorderid", "refersto",
+        "originaltransactionid", "referencetxnid", "referencetransactionid", "refundedorderid", "refersto",
     ),
     "currency": ("currency", "currencycode", "ordercurrency", "waerk", "waers", "wahrung", "devise", "moneda"),
 }  # fmt: skip
@@ -169,6 +172,9 @@ KINDS_NOT_SALES = frozenset(
     }
 )
 """Kinds of rows that are neither sales nor refunds."""
+PARTS_OF_SALES = frozenset({"saleline", "salesline", "lineitem", "payment", "tender"})
+"""Kinds of rows that tell a sale once more, where others are called `SALE_KINDS`."""
+SALE_KINDS = frozenset({"sale", "order", "invoice"})
 REFUNDED_STATES = frozenset(
     {"refunded", "fullyrefunded", "erstattet", "rembourse", "remboursee", "reembolsado", "rimborsato"}
 )

@@ -24,6 +24,7 @@ __all__ = ["NEEDED", "find_columns"]
 
 NEEDED = frozenset({"customer", "order_time", "amount"})
 """Columns that every source has."""
+_SHARE = re.compile(r"0|0?[.,]\d+|\d{1,2}([.,]\d+)?\s*%")
 
 
 def find_columns(found: Detected, table: dict[str, list[str]], stated: Mapping[str, Any], name: str) -> None:
@@ -34,13 +35,13 @@ def find_columns(found: Detected, table: dict[str, list[str]], stated: Mapping[s
     _quantity_of_a_price(found, table)
     if "customer" not in given:
         guests_by_email(found, table)
+    _discounts(found, table)
     named = ", ".join(f"{ours} = {theirs!r}" for ours, theirs in found.columns.items())
     found.notes.append(f"columns: {named or 'none recognised'}")
     if "firm" not in found.columns and not stated.get("firm"):
         found.settings["firm"] = name
         found.notes.append(f"no column names a firm: all rows are of {name!r} (--firm)")
     _other_amounts(found, table)
-    _discounts(found, table)
     _misfits(found, table)
     if found.columns.keys() >= NEEDED and "order_id" not in found.columns:
         found.notes.append("no column of order ids: rows of one customer at one time are one order")
@@ -121,14 +122,20 @@ def _other_amounts(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
 
 
 def _discounts(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
-    """Mention discounts in a column of their own, which unit prices and gross sales do not contain."""
+    """Take the share that is discounted off unit prices, or mention a column of discounts that is not taken off."""
     amount = plain_name(found.columns.get("amount", ""))
     if amount not in UNIT_PRICES | {"grosssales"}:
         return
     for title, cells in table.items():
         name = plain_name(title)
         discount = any(part in name for part in DISCOUNTS) and _fits("amount", cells)
-        if discount and any(cell.strip(" 0.,%$€£-") for cell in cells):
+        if not discount or not any(cell.strip(" 0.,%$€£-") for cell in cells):
+            continue
+        filled = [cell.strip() for cell in cells if cell.strip()]
+        if "discount" not in found.columns and all(map(_SHARE.fullmatch, filled)):
+            found.columns["discount"] = title
+            found.notes.append(f"amounts are reduced by the share in {title!r}")
+        elif title != found.columns.get("discount"):
             found.notes.append(
                 f"{title!r} is not taken off: amounts are before discount "
                 "(--column amount=... names a column of amounts after it)"
@@ -139,7 +146,8 @@ def _misfits(found: Detected, table: Mapping[str, Sequence[str]]) -> None:
     """Say why a column with a fitting name was not taken, where none was found at all."""
     for ours in sorted(NEEDED - found.columns.keys()):
         for title, cells in table.items():
-            if plain_name(title) in SYNONYMS[ours] and title not in found.columns.values():
+            fitting = plain_name(title) in SYNONYMS[ours] and title not in found.columns.values()
+            if fitting and any(cell.strip() for cell in cells):
                 odd = _odd_cells(ours, cells)
                 which = f"cells such as {', '.join(map(repr, odd))}" if odd else "most of its cells"
                 what = (

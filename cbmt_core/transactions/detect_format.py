@@ -10,8 +10,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import duckdb
+
 from cbmt_core import duck
 from cbmt_core.duck import identifier, literal, path_literal
+from cbmt_core.errors import UnreadableSource
 from cbmt_core.transactions.csv_file import DELIMITERS
 from cbmt_core.transactions.csv_lines import (
     byte_order_mark,
@@ -51,9 +54,8 @@ def table_sample(file: Path, table: str | None) -> tuple[list[str], list[list[st
     """Column names and the first rows of a Parquet file or of a table in a DuckDB file."""
     with duck.connect() as con:
         relation = f"read_parquet({path_literal(file)}, hive_partitioning = false)"
-        if table or not file.name.lower().endswith(".parquet"):
-            con.execute(f"ATTACH {literal(str(file))} AS _source (READ_ONLY)")
-            relation = "_source." + ".".join(identifier(part) for part in (table or "").split("."))
+        if not file.name.lower().endswith(".parquet"):
+            relation = _relation_of(con, file, table)
         names = [
             row[0] for row in con.execute(f"SELECT column_name FROM (DESCRIBE FROM {relation})").fetchall()
         ]
@@ -61,6 +63,23 @@ def table_sample(file: Path, table: str | None) -> tuple[list[str], list[list[st
             f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM {relation} LIMIT {HEAD_LINES}"
         ).fetchall()
     return names, [[cell or "" for cell in row] for row in rows]
+
+
+def _relation_of(con: duckdb.DuckDBPyConnection, file: Path, table: str | None) -> str:
+    """A table or view of a DuckDB file, attached."""
+    try:
+        con.execute(f"ATTACH {literal(str(file))} AS _source (READ_ONLY, TYPE duckdb)")
+    except duckdb.Error as error:
+        raise UnreadableSource(f"{file} cannot be read as a DuckDB file: {error}") from error
+    found = con.execute(
+        "SELECT CASE schema WHEN 'main' THEN name ELSE concat(schema, '.', name) END FROM (SHOW ALL TABLES) "
+        "WHERE database = '_source' ORDER BY ALL"
+    ).fetchall()
+    names = [name for (name,) in found]
+    if table is None or table.removeprefix("main.").casefold() not in {name.casefold() for name in names}:
+        which = "say which table to read" if table is None else f"there is no table {table!r}"
+        raise UnreadableSource(f"{file}: {which}; it has {', '.join(names) or 'none'} (--table)")
+    return "_source." + ".".join(identifier(part) for part in table.split("."))
 
 
 def text_sample(file: Path, stated: Mapping[str, Any], found: Detected) -> tuple[list[str], list[list[str]]]:
@@ -82,16 +101,16 @@ def text_sample(file: Path, stated: Mapping[str, Any], found: Detected) -> tuple
         line = stated.get("header_line") or _header(first_lines) + 1
         head = heading_lines(iter(lines), line)
         rows = [_split(text, delimiter) for text in lines[: line - 1]]
-        rows += [next(_parsed(head[line - 1 :], delimiter), []), *_parsed(lines[len(head) :], delimiter)]
+        rows += [*islice(_parsed(head[line - 1 :], delimiter), 1), *_parsed(lines[len(head) :], delimiter)]
     if line > 1 and not stated.get("header_line"):
         found.settings["header_line"] = line
         before = "the line before it is" if line == 2 else f"the {line - 1} before it are"
         found.notes.append(f"line {line} names the columns; {before} passed over")
-    heading = (
-        [one_line(cell.lstrip("\ufeff")) or f"column{k}" for k, cell in enumerate(rows[line - 1])]
-        if rows
-        else []
-    )
+    if len(rows) < line or not any(cell.strip() for cell in rows[line - 1]):
+        raise UnreadableSource(
+            f"{file} has no names of columns in line {line}" if rows else f"{file} is empty"
+        )
+    heading = [one_line(cell.lstrip("\ufeff")) or f"column{k}" for k, cell in enumerate(rows[line - 1])]
     return heading, [row for row in rows[line:] if any(cell.strip() for cell in row)]
 
 

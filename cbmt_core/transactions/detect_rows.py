@@ -12,8 +12,10 @@ from cbmt_core.transactions.column_names import (
     KIND,
     KINDS_NOT_SALES,
     NOT_SALES,
+    PARTS_OF_SALES,
     REFUND_KINDS,
     REFUNDED_STATES,
+    SALE_KINDS,
     STATUS,
     SYNONYMS,
     plain_name,
@@ -112,13 +114,27 @@ def _leave_out(found: Detected, table: Table) -> None:
     leave_out = {}
     for title, cells in table.items():
         name = plain_name(title)
-        unwanted = {*NOT_SALES, *given_back} if name in STATUS else KINDS_NOT_SALES if name in KIND else ()
+        unwanted = NOT_SALES.union(given_back) if name in STATUS else frozenset()
+        if name in KIND:
+            kinds = set(map(plain_name, cells))
+            unwanted = KINDS_NOT_SALES | (PARTS_OF_SALES if kinds & SALE_KINDS else frozenset())
+        elif name in STATUS and not given_back and "refunded" not in found.columns:
+            _paid_back(found, title, cells)
         if values := sorted({cell.strip() for cell in cells if plain_status(cell) in unwanted}):
             leave_out[title] = values
     if leave_out:
         found.settings["leave_out"] = leave_out
         rules = "; ".join(f"{title!r} is {' or '.join(values)}" for title, values in leave_out.items())
         found.notes.append(f"left out as no sales: rows whose {rules}")
+
+
+def _paid_back(found: Detected, title: str, cells: Sequence[str]) -> None:
+    """Mention orders that were paid back, in a file whose refunds are rows with negative amounts."""
+    for value in sorted({cell.strip() for cell in cells if plain_status(cell) in REFUNDED_STATES}):
+        found.notes.append(
+            f"rows whose {title!r} is {value} count as sales, and negative amounts as the refunds "
+            f"(--leave-out {shlex.quote(f'{title}={value}')})"
+        )
 
 
 def _refund_where(found: Detected, table: Table) -> None:

@@ -65,11 +65,6 @@ def judged_sql(
             return f"nullif(regexp_replace(CAST(f_{ours} AS VARCHAR), '\\.0$', ''), 'nan')"
         return f"nullif(trim(CAST(f_{ours} AS VARCHAR)), '')"
 
-    def number(ours: str) -> str:
-        if columns[ours][1] == "VARCHAR":
-            return amount_sql(f"trim(f_{ours})", source.decimal_separator, source.currency)
-        return f"TRY_CAST(f_{ours} AS DECIMAL(18,4))"
-
     def customer_text() -> str:
         if columns.get("customer", ("", ""))[1] != "VARCHAR":
             return text("customer")
@@ -77,15 +72,12 @@ def judged_sql(
 
     picked = ", ".join(f"{sql} AS f_{ours}" for ours, (sql, _) in columns.items())
     firm = literal(source.firm) if source.firm is not None else f"nfc_normalize({text('firm')})"
-    amount = number("amount")
-    if "quantity" in columns:
-        amount = f"TRY_CAST({amount} * {number('quantity')} AS DECIMAL(18,4))"
-    if source.refund_where:
-        back = " OR ".join(
-            _is_one_of(f"refund_where_{k}", values) for k, values in enumerate(source.refund_where.values())
-        )
-        amount = f"CASE WHEN {back} THEN -abs({amount}) ELSE {amount} END"
-    refunded = f"abs({number('refunded')})" if "refunded" in columns else "CAST(NULL AS DECIMAL(18,4))"
+    amount = _amount(source, columns)
+    refunded = (
+        f"abs({_number(source, columns, 'refunded')})"
+        if "refunded" in columns
+        else "CAST(NULL AS DECIMAL(18,4))"
+    )
     fields = ", ".join(
         f"'{ours}': f_{ours}" for ours in columns if not ours.startswith(("leave_out", "refund_where"))
     )
@@ -186,10 +178,18 @@ def _conditions(
     if "quantity" in columns:
         found += [
             ("quantity", "nullif(trim(CAST(f_quantity AS VARCHAR)), '') IS NULL", "missing quantity"),
-            ("quantity", f"{_quantity(source, columns)} IS NULL", "unparseable quantity"),
+            ("quantity", f"{_number(source, columns, 'quantity')} IS NULL", "unparseable quantity"),
         ]
     unread = f"amount IS NULL AND {amount_text} IS NOT NULL" if may_lack_amount else "amount IS NULL"
     found.append(("amount", unread, "unparseable amount"))
+    if "discount" in columns:
+        found.append(
+            (
+                "discount",
+                f"coalesce({_discount(source, columns)} NOT BETWEEN 0 AND 1, true)",
+                "no share discounted",
+            )
+        )
     if "refunded" in columns:
         found.append(
             (
@@ -212,13 +212,40 @@ def _conditions(
     ]
 
 
+def _number(source: SourceConfig, columns: Mapping[str, tuple[str, str]], ours: str) -> str:
+    """SQL of a column's number."""
+    if columns[ours][1] == "VARCHAR":
+        return amount_sql(f"trim(f_{ours})", source.decimal_separator, source.currency)
+    return f"TRY_CAST(f_{ours} AS DECIMAL(18,4))"
+
+
+def _amount(source: SourceConfig, columns: Mapping[str, tuple[str, str]]) -> str:
+    """SQL of what a row adds to its order."""
+    amount = _number(source, columns, "amount")
+    if "quantity" in columns:
+        amount = f"TRY_CAST({amount} * {_number(source, columns, 'quantity')} AS DECIMAL(18,4))"
+    if "discount" in columns:
+        amount = f"TRY_CAST({amount} * (1 - {_discount(source, columns)}) AS DECIMAL(18,4))"
+    if source.refund_where:
+        back = " OR ".join(
+            _is_one_of(f"refund_where_{k}", values) for k, values in enumerate(source.refund_where.values())
+        )
+        amount = f"CASE WHEN {back} THEN -abs({amount}) ELSE {amount} END"
+    return amount
+
+
 def _is_one_of(ours: str, values: Sequence[str]) -> str:
     """SQL: whether a column holds one of the values, whatever their case."""
     names = ", ".join(literal(value.strip().lower()) for value in values) or "NULL"
     return f"coalesce(lower(trim(CAST(f_{ours} AS VARCHAR))) IN ({names}), false)"
 
 
-def _quantity(source: SourceConfig, columns: Mapping[str, tuple[str, str]]) -> str:
-    if columns["quantity"][1] == "VARCHAR":
-        return amount_sql("trim(f_quantity)", source.decimal_separator, source.currency)
-    return "TRY_CAST(f_quantity AS DECIMAL(18,4))"
+def _discount(source: SourceConfig, columns: Mapping[str, tuple[str, str]]) -> str:
+    """SQL of the share taken off: 0.1, 10 % or nothing."""
+    if columns["discount"][1] != "VARCHAR":
+        return "coalesce(TRY_CAST(f_discount AS DECIMAL(9,6)), 0)"
+    bare = f"replace(rtrim(trim(f_discount), ' %'), {literal(source.decimal_separator)}, '.')"
+    return (
+        f"CASE WHEN coalesce(trim(f_discount), '') = '' THEN 0 ELSE TRY_CAST({bare} AS DECIMAL(9,6)) "
+        "/ CASE WHEN contains(f_discount, '%') THEN 100 ELSE 1 END END"
+    )

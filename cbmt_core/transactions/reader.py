@@ -140,7 +140,7 @@ def _described(con: duckdb.DuckDBPyConnection, query: str) -> dict[str, tuple[st
 def _table(con: duckdb.DuckDBPyConnection, source: SourceConfig, file: Path) -> Scan:
     if not source.table:
         raise UnreadableSource(f"source {source.name!r}: say which table of {file} to read (table = ...)")
-    con.execute(f"ATTACH IF NOT EXISTS {literal(str(file))} AS _source (READ_ONLY)")
+    con.execute(f"ATTACH IF NOT EXISTS {literal(str(file))} AS _source (READ_ONLY, TYPE duckdb)")
     table = "_source." + ".".join(identifier(part) for part in source.table.split("."))
     return Scan(table, "row_number() OVER ()", _described(con, f"FROM {table}"))
 
@@ -206,7 +206,7 @@ def _mapped(
             f"source {source.name!r}: {file} has no column for {', '.join(missing)}; it has {there}. "
             "Say which column is which: `--column OURS=THEIRS` of `cbmt ingest`, or [sources.columns] in cbmt.toml"
         )
-    for ours in ("amount", "quantity", "refunded"):
+    for ours in ("amount", "quantity", "discount", "refunded"):
         if ours in found and found[ours][1] != "VARCHAR" and not is_number(found[ours][1]):
             raise UnreadableSource(
                 f"source {source.name!r}: the column {wanted[ours]!r} of {file} is {found[ours][1]} and cannot be "

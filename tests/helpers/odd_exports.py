@@ -64,6 +64,35 @@ def refunds_told_by_their_kind() -> Export:
 
 
 @export
+def sales_lines_and_payments() -> Export:
+    """A till's register: each sale, then its lines, then how it was paid."""
+    rows: list[list[object]] = [
+        ["Date", "Receipt Number", "Line Type", "Customer Code", "Quantity", "Total", "Status"]
+    ]
+    revenue = D(0)
+    for lines in orders(62):
+        head, who = [f"{lines[0].at:%Y-%m-%d %H:%M:%S}", f"R{lines[0].order}"], lines[0].customer
+        rows.append([*head, "Sale", who, len(lines), total(lines), "CLOSED"])
+        rows += [[*head, "Sale Line", who, line.units, line.amount, "CLOSED"] for line in lines]
+        rows.append([*head, "Payment", who, "", total(lines), "CLOSED"])
+        revenue += total(lines)
+    return Export("sales_lines_and_payments", text_of(rows).encode(), revenue)
+
+
+@export
+def xero_invoices() -> Export:
+    """Names with asterisks, the invoice's total on each of its lines beside the line's amount."""
+    rows: list[list[object]] = [["*ContactName", "EmailAddress", "*InvoiceNumber", "*InvoiceDate", "Total", "*Quantity",
+                                 "*UnitAmount", "LineAmount", "Currency"]]  # fmt: skip
+    revenue = D(0)
+    for lines in orders(63):
+        rows += [[line.customer.split("@")[0], "", f"INV-{line.order}", f"{line.at:%d/%m/%Y}", total(lines),
+                  f"{line.units}.0000", line.price, line.amount, "GBP"] for line in lines]  # fmt: skip
+        revenue += total(lines)
+    return Export("xero_invoices", text_of(rows).encode(), revenue, currency="GBP", timezone="Europe/London")
+
+
+@export
 def names_over_two_lines() -> Export:
     rows: list[list[object]] = [["Order\nNumber", "Customer\nEmail", "Order Date", "Order\nTotal"]]
     revenue = D(0)

@@ -56,6 +56,8 @@ def test_a_source_that_cannot_be_read_is_not_added_and_may_be_tried_again(tmp_pa
     assert "no column for customer" in wrong.stderr
     assert "--column customer=" in wrong.stderr
     assert not (tmp_path / "cbmt.toml").exists()
+    (tmp_path / "names.csv").write_text("customer,order_time,amount\n")
+    assert "holds no rows" in cbmt(tmp_path, "ingest", "names.csv", *STATED, check=False).stderr
     cbmt(tmp_path, "ingest", "shop.csv", *STATED, "--column", "customer=whom")
     before = (tmp_path / "cbmt.toml").read_text()
     assert 'country = "GB"' in before

@@ -1,9 +1,11 @@
 """Every export of the corpus is detected without help, and its revenue is right to the cent."""
 
 import random
+import sqlite3
 from datetime import datetime, timedelta
 from decimal import Decimal
 
+import duckdb
 import pytest
 from helpers.exports import written
 from helpers.odd_exports import EXPORTS
@@ -195,7 +197,7 @@ def test_what_is_not_understood_is_told_with_the_cells_that_were_not(tmp_path):
     quarters = "".join(f"{k},C{k},Q{1 + k % 4} 2020,{k}.50\n" for k in range(30))
     notes = notes_of(file, "order_id,customer,date,total\n" + quarters)
     assert "'date' is not taken for the order_time: cells such as 'Q1 2020', 'Q2 2020', 'Q3 2020'" in notes
-    rows = "".join(f"{k},C{k},2020-01-{1 + k % 28:02d},{k}.50,2,0.05\n" for k in range(30))
+    rows = "".join(f"{k},C{k},2020-01-{1 + k % 28:02d},{k}.50,2,1.05\n" for k in range(30))
     notes = notes_of(file, "order_id,customer,date,unit_price,quantity,discount\n" + rows)
     assert "'discount' is not taken off" in notes
     assert "discount" not in notes_of(file, "order_id,customer,date,total,quantity,discount\n" + rows)
@@ -262,3 +264,61 @@ def test_months_are_read_in_the_languages_that_are_detected(text, day):
 
 def test_other_words_are_no_months() -> None:
     assert times_look(["12 bananas 2021", "4 de nada 2021"], month_first=False) == ([], [])
+
+
+def test_files_that_hold_no_orders_are_refused_in_words(tmp_path):
+    def why(name: str, content: bytes | None, **stated: object) -> str:
+        file = tmp_path / name
+        if content is not None:
+            file.write_bytes(content)
+        with pytest.raises(UnreadableSource) as error:
+            detect(file, stated, {}, "shop")
+        return str(error.value)
+
+    rows = b"order_id,customer,date,total\n1,a,2020-01-05,4.00\n"
+    assert "is empty" in why("empty.csv", b"")
+    assert "no names of columns in line 50" in why("short.csv", rows, header_line=50)
+    sqlite3.connect(tmp_path / "lite.db").execute("CREATE TABLE orders (id)").connection.close()
+    assert "not a valid DuckDB database file" in why("lite.db", None, table="orders")
+    with duckdb.connect(str(tmp_path / "shop.duckdb")) as con:
+        con.execute(
+            "CREATE TABLE orders (id INT); CREATE SCHEMA web; CREATE VIEW web.sales AS SELECT 1 AS id"
+        )
+    assert "say which table to read; it has orders, web.sales (--table)" in why("shop.duckdb", None)
+    assert "there is no table 'order'; it has orders, web.sales" in why("shop.duckdb", None, table="order")
+    assert detect(tmp_path / "shop.duckdb", {"table": "web.sales"}, {}, "shop").heading == ["id"]
+    assert detect(tmp_path / "shop.duckdb", {"table": "main.Orders"}, {}, "shop").heading == ["id"]
+
+
+def test_a_share_that_is_discounted_is_taken_off(tmp_path):
+    file = tmp_path / "orders.csv"
+    for shares in (["0", "0.05", "0.1", ""], ["0 %", "5 %", "10%", ""]):
+        lines = [f"{k},C{k % 7},2020-01-{1 + k % 28:02d},{10 + k}.50,2,{shares[k % 4]}" for k in range(40)]
+        file.write_text("OrderID,CustomerID,OrderDate,UnitPrice,Quantity,Discount\n" + "\n".join(lines))
+        found = detect(file, {}, {}, "shop")
+        assert found.columns["discount"] == "Discount"
+        assert "amounts are reduced by the share in 'Discount'" in found.notes
+        source = SourceConfig.model_validate(
+            {"name": "s", "path": str(file), "currency": "USD", "timezone": "UTC", **found.settings,
+             "columns": found.columns}
+        )  # fmt: skip
+        kept = [Decimal("1"), Decimal("0.95"), Decimal("0.9"), Decimal("1")]
+        assert preview(source, tmp_path).sales == sum(
+            2 * (10 + k + Decimal("0.5")) * kept[k % 4] for k in range(40)
+        )
+    file.write_text(file.read_text().replace("10%", "110%"))
+    assert preview(source, tmp_path).reasons == {"no share discounted": 10}
+
+
+def test_orders_paid_back_are_left_out_unless_refunds_are_rows_of_their_own(tmp_path):
+    file = tmp_path / "orders.csv"
+    rows = "".join(
+        f"{k},C{k % 9},2020-01-{1 + k % 28:02d},{k + 1}.50,{'Refunded' if k % 9 else 'Paid'}\n"
+        for k in range(40)
+    )
+    head = "order_id,customer,date,total,status\n"
+    assert "left out as no sales: rows whose 'status' is Refunded" in notes_of(file, head + rows)
+    notes = notes_of(file, head + rows + "R1,C1,2020-02-01,-1.50,Refunded\n")
+    assert "left out" not in notes
+    assert "rows whose 'status' is Refunded count as sales, and negative amounts as the refunds" in notes
+    assert "--leave-out status=Refunded" in notes
