@@ -19,7 +19,7 @@ def cbmt(root: Path, *arguments: str, check: bool = True) -> subprocess.Complete
     """The command line in a process of its own, with only this project in its environment."""
     environment = {k: v for k, v in os.environ.items() if k not in ("DAGSTER_HOME", "CBMT_PROJECT")}
     command = [sys.executable, "-m", "cbmt_pipeline.cli", "--project", str(root), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=600)
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=1800)
     if check:
         assert done.returncode == 0, done.stdout + done.stderr
     return done

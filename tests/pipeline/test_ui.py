@@ -46,8 +46,8 @@ def test_exactly_the_corrupt_firm_is_red_in_the_ui(ui: str, twenty_firms: RunPro
     with sync_playwright() as playwright:
         browser = launch(playwright)
         page = browser.new_page(viewport={"width": 1500, "height": 950})
-        page.set_default_timeout(90_000)
-        expect.set_options(timeout=90_000)
+        page.set_default_timeout(600_000)
+        expect.set_options(timeout=600_000)
         page.goto(f"{ui}/assets/transactions?view=partitions")
         expect(page.get_by_text("Failed (1)")).to_be_visible()
         expect(page.get_by_text(f"Materialized ({FIRMS - 1})")).to_be_visible()
