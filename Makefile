@@ -44,7 +44,7 @@ coverage: $(READY)  ## lines and branches that the quick tests reach, module by 
 	@$(BIN)/python -m pytest $(SHARED) -m 'not slow' --cov=cbmt_core --cov=cbmt_pipeline --cov-branch \
 	  --cov-report=term:skip-covered
 
-soak: $(READY)  ## the long trials of docs/reliability.md: kills, full disks, load; an hour or more
+soak: $(READY)  ## the long trials of docs/reliability.md: kills, full disks, load, sameness, mutants; hours
 	@$(BIN)/python -m pytest -n0 -s -m soak
 
 lint: $(READY)  ## style and types

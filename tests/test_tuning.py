@@ -213,6 +213,23 @@ def test_a_password_is_in_no_error_and_no_traceback(address: str) -> None:
     assert "hunter2" not in f"{networks!r} {networks}"
 
 
+@pytest.mark.parametrize("said", ["hunter2%21", "hunter2!"])
+def test_a_driver_that_says_the_password_is_not_repeated(monkeypatch: pytest.MonkeyPatch, said: str) -> None:
+    """Neither in the message nor in what a log of the traceback holds."""
+
+    def refuse(_: object) -> None:
+        raise OSError(f"no answer for me:{said}@host\nwith {said}")
+
+    monkeypatch.setattr("cbmt_core.tuning._backend", lambda storage: storage)
+    monkeypatch.setattr("cbmt_core.tuning.optuna.get_all_study_names", refuse)
+    with pytest.raises(ConfigError, match=r"no answer for me:\*\*\*@host") as caught:
+        check_storage("postgresql+psycopg://me:hunter2%21@host/none")
+    assert "hunter2" not in str(caught.value)
+    assert said not in "".join(traceback.format_exception(caught.value, chain=True)).replace(
+        "me:hunter2%21@host/none", ""
+    )
+
+
 def test_an_address_without_a_password_is_shown_whole() -> None:
     with pytest.raises(ConfigError, match=r"nodriver://127\.0\.0\.1:9/none"):
         check_storage("nodriver://127.0.0.1:9/none")

@@ -1,6 +1,8 @@
 """Processes for the load test: writers of firms, a publisher, and analysts whose queries hold invariants.
 
 python -m helpers.load <writer|publisher|analyst> <project> <seconds> <firm or number>
+
+Each does its work at least once, however slow the machine.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ of 1.00."""
 def write(root: Path, until: float, firm: str) -> dict[str, object]:
     """Deliver the firm's orders with another amount, and make its tables, again and again."""
     plan, done = the_plan(), 0
-    while time.time() < until:
+    while not done or time.time() < until:
         done += 1
         waiting = root / f"{Unit(firm).slug}.waiting"
         waiting.write_text(orders_csv(firm, amount=f"{10 + done}.00"))
@@ -52,7 +54,7 @@ def write(root: Path, until: float, firm: str) -> dict[str, object]:
 
 def publish_often(root: Path, until: float) -> dict[str, object]:
     done, seconds = 0, []
-    while time.time() < until:
+    while not done or time.time() < until:
         began = time.time()
         publish(Project(root), the_plan())
         done += 1
@@ -63,7 +65,7 @@ def publish_often(root: Path, until: float) -> dict[str, object]:
 
 def ask(root: Path, until: float, firms: int) -> dict[str, object]:
     latencies, torn = [], []
-    while time.time() < until:
+    while not latencies or time.time() < until:
         for name, query in INVARIANTS.items():
             began = time.perf_counter()
             with duckdb.connect(str(root / "data/cbmt.duckdb"), read_only=True) as con:

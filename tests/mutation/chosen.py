@@ -44,7 +44,13 @@ FILES = ("tests/test_atomic.py",)
 SCAN, NAMES_TESTS = ("tests/test_security.py",), ("tests/test_duck.py", "tests/test_names.py")
 HOSTILE = "tests/pipeline/test_hostile_names.py"
 UI_TESTS = (f"{HOSTILE}::test_the_ui_listens_to_this_machine_and_warns_when_told_otherwise",)
-PASSWORDS = ("tests/test_tuning.py::test_a_password_is_in_no_error_and_no_traceback",)
+PASSWORDS = tuple(
+    f"tests/test_tuning.py::{name}"
+    for name in (
+        "test_a_password_is_in_no_error_and_no_traceback",
+        "test_a_driver_that_says_the_password_is_not_repeated",
+    )
+)
 STORAGE, TUNING = "cbmt_core/models/storage.py", "cbmt_core/tuning.py"
 DUCK, CLI = "cbmt_core/duck.py", "cbmt_pipeline/cli.py"
 ORDER_TESTS = ("tests/transactions/test_orders.py",)
@@ -164,7 +170,7 @@ CHOSEN = [
            "if self.state.manifest(step, origin, None) is None:"),
     Chosen("a quote ends a text of SQL", "security", DUCK, 'text.replace("\'", "\'\'")', "text", NAMES_TESTS),
     Chosen("a quote ends a column's name", "security", DUCK, "name.replace('\"', '\"\"')", "name", NAMES_TESTS),
-    Chosen("names of files are patterns", "security", DUCK, 'literal(re.sub(r"([*?[])", r"[\1]", str(path)))', "literal(str(path))", NAMES_TESTS),
+    Chosen("names of files are patterns", "security", DUCK, r'literal(re.sub(r"([*?[])", r"[\1]", str(path)))', "literal(str(path))", NAMES_TESTS),
     Chosen("a setting unquoted in SQL", "security", "cbmt_core/transactions/judge.py", "{literal(source.currency)}", "'{source.currency}'", SCAN),
     Chosen("a firm unquoted in SQL", "security", COHORTS, "SELECT {literal(unit.name)} AS firm, cohort", "SELECT '{unit.name}' AS firm, cohort", SCAN),
     Chosen("pickle on a load path", "security", STORAGE, "import json\n", "import json\nimport pickle\n", SCAN),
@@ -174,7 +180,7 @@ CHOSEN = [
            ("tests/transactions/test_reader.py",)),
     Chosen("names unescaped in charts", "security", SVG, "{escape(str(text))}</{tag}>", "{text}</{tag}>", ("tests/report/test_escaping.py",)),
     Chosen("names unescaped in pages", "security", "cbmt_core/report/pages.py", 'autoescape=select_autoescape(["html"])', "autoescape=False",
-           ("tests/report/test_report_pages.py",)),
+           ("tests/report/test_report_pages.py::test_pages_are_whole_small_and_show_no_missing_number",)),
     Chosen("Markdown of the UI unescaped", "security", "cbmt_pipeline/metadata.py", r'return escaped.replace("://", r":\//")', "return text",
            (f"{HOSTILE}::test_markdown_of_the_ui_shows_a_name_as_text",)),
     Chosen("the password in the message", "security", TUNING, "{without_password(str(storage), storage)}", "{storage}", PASSWORDS),
