@@ -17,12 +17,12 @@ from threadpoolctl import threadpool_limits
 from cbmt_core import duck
 from cbmt_core.cohorts import make_cohort_week
 from cbmt_core.compose import compose
-from cbmt_core.customers import read_panel
 from cbmt_core.metrics import FULL, OUTCOMES, score
 from cbmt_core.models import MODELS, build
 from cbmt_core.names import Unit
 from cbmt_core.panel import FirmPanel
 from cbmt_core.simulate import Economy, FirmSpec, sample_cohorts, sample_orders
+from cbmt_core.stored_panel import read_panel
 from cbmt_core.timeline import week_sql
 
 MEDIAN_ACQUISITION = 775.9

@@ -34,7 +34,6 @@ from cbmt_core import atomic
 from cbmt_core.cohorts import make_cohort_week
 from cbmt_core.compose import compose
 from cbmt_core.config import ProjectConfig
-from cbmt_core.customers import read_panel
 from cbmt_core.metrics import smape
 from cbmt_core.models import build
 from cbmt_core.models.cohort_glm import CohortGlm
@@ -47,6 +46,7 @@ from cbmt_core.models.plus.regressors import WAVES, regressors
 from cbmt_core.models.plus.series import GROUPS, WeeklySeries, half_an_order, series_of
 from cbmt_core.panel import LEFT_CENSORED, FirmPanel
 from cbmt_core.simulate import Economy, sample_cohorts
+from cbmt_core.stored_panel import read_panel
 from cbmt_core.transactions import Intake, project_timeline
 from cbmt_core.transactions.orders import make_orders
 

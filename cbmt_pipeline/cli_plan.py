@@ -271,8 +271,8 @@ def _firm(project: Project, firm: str) -> tuple[str, str]:
 def _planned(project: Project, firm: str) -> tuple[Any, Any, str, str, Any]:
     """Panel up to the origin, draws, model, currency and last year of a firm's newest live forecast."""
     from cbmt_core.bands import read_draws
-    from cbmt_core.customers import read_panel
     from cbmt_core.scenarios.tables import past_year
+    from cbmt_core.stored_panel import read_panel
 
     name, currency = _firm(project, firm)
     with _open(project) as con:

@@ -11,7 +11,6 @@ from typing import Any
 import duckdb
 import pandas as pd
 
-from cbmt_core.customers import read_panel
 from cbmt_core.design import StudyDesign
 from cbmt_core.errors import BadFirmData
 from cbmt_core.evaluation import Relations
@@ -19,6 +18,7 @@ from cbmt_core.names import Unit
 from cbmt_core.panel import FirmPanel
 from cbmt_core.quality import Verdict
 from cbmt_core.schema import TABLES
+from cbmt_core.stored_panel import read_panel
 from cbmt_core.timeline import Origin
 from cbmt_pipeline.plan import Plan, State, Step
 from cbmt_pipeline.project import SEED, Project

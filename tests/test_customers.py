@@ -13,10 +13,11 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from cbmt_core.cohorts import make_cohort_week
-from cbmt_core.customers import customer_history, read_panel
+from cbmt_core.customers import customer_history
 from cbmt_core.design import StudyDesign
 from cbmt_core.errors import CbmtError
 from cbmt_core.names import Unit, UnknownFirm
+from cbmt_core.stored_panel import read_panel
 
 
 @pytest.fixture(scope="module")

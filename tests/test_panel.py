@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from cbmt_core.cohorts import make_cohort_week
-from cbmt_core.customers import read_panel
 from cbmt_core.errors import BadFirmData
 from cbmt_core.names import Unit
 from cbmt_core.panel import LEFT_CENSORED, CustomerHistory, FirmPanel
+from cbmt_core.stored_panel import read_panel
 
 DESIGNS = [small_design(0), small_design(13)]
 

@@ -7,8 +7,8 @@ import pytest
 
 from cbmt_core.cohorts import make_cohort_week, make_firm_week
 from cbmt_core.config import ProjectConfig
-from cbmt_core.customers import read_panel
 from cbmt_core.names import Unit
+from cbmt_core.stored_panel import read_panel
 from cbmt_core.transactions import Intake, project_timeline
 from cbmt_core.transactions.orders import make_orders
 

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pandas as pd
 
-from cbmt_core import customers as published
+from cbmt_core import stored_panel
 from cbmt_core.cohorts import make_firm_week
 from cbmt_core.duck import literal
 from cbmt_core.names import Unit, UnknownFirm
@@ -179,7 +179,7 @@ def read_panel(file: str | Path | duckdb.DuckDBPyConnection, firm: str) -> Panel
     if not isinstance(file, duckdb.DuckDBPyConnection):
         with duckdb.connect(str(file), read_only=True) as con:
             return read_panel(con, firm)
-    found = published.read_panel(file, firm, orders="transactions")
+    found = stored_panel.read_panel(file, firm, orders="transactions")
     table = file.execute(f"FROM cohort_week WHERE firm = {literal(firm)} ORDER BY cohort, week").df()
     values = {one.name: getattr(found, one.name) for one in fields(found)}
     return Panel(**values, cohort_week=table)

@@ -10,7 +10,6 @@ from cbmt_core.calendar import calendar_id
 from cbmt_core.errors import BadFirmData
 from cbmt_core.firm_tables import DATA_TABLES, FirmTables, make_firm_tables, week_digests
 from cbmt_core.names import Unit
-from cbmt_core.report.layers import BEFORE, cohort_layers
 from cbmt_core.schema import TABLES
 from cbmt_core.timeline import Origin
 from cbmt_pipeline.manifest import digest_of
@@ -92,6 +91,8 @@ def make(work: Work) -> Made:
 
 
 def _layers(con: duckdb.DuckDBPyConnection, unit: Unit, currency: str) -> Picture:
+    from cbmt_core.report.layers import BEFORE, cohort_layers
+
     rows = con.execute(f"""
         SELECT CASE WHEN left_censored THEN '{BEFORE}' ELSE year(cohort) || 'Q' || quarter(cohort) END AS layer,
             list({{'week': week, 'sales': sales}}) AS sold

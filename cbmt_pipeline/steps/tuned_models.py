@@ -13,8 +13,6 @@ from cbmt_core.errors import ConfigError
 from cbmt_core.fits import UNEXPECTED, ModelFit, commit_markers, fit_model, load_fit, stage_fit
 from cbmt_core.models import MODELS, options_of
 from cbmt_core.panel import FirmPanel
-from cbmt_core.report.training_figures import learning_curves, tuning_history
-from cbmt_core.tuning import check_storage, forget
 from cbmt_pipeline.manifest import Manifest
 from cbmt_pipeline.plan import Step
 from cbmt_pipeline.project import Project
@@ -24,6 +22,8 @@ from cbmt_pipeline.work import Made, Picture, Records, Work
 def make(work: Work) -> Iterator[Made]:
     """Tune and train the networks. Each is committed as soon as it is trained, so a stopped run resumes after the
     last one."""
+    from cbmt_core.tuning import check_storage
+
     project, week = work.project, work.at.week
     if not work.items:
         raise ConfigError("no network is named, and [networks] models in cbmt.toml is empty")
@@ -68,6 +68,8 @@ def wanted(project: Project) -> dict[str, str]:
 def _tuned(work: Work, panel: FirmPanel, name: str, profile: str, place: tuple[int, int]) -> ModelFit:
     storage: str | Path = work.project.search_storage(work.at.week, work.firm)
     if work.options.fresh:
+        from cbmt_core.tuning import forget
+
         forget(storage, f"{panel.firm}/{name}")
     k, models = place
 
@@ -93,6 +95,8 @@ def load_tuned(work: Work, name: str) -> ModelFit:
 
 
 def _metadata(firm: str, fits: list[ModelFit]) -> dict[str, Any]:
+    from cbmt_core.report.training_figures import learning_curves, tuning_history
+
     trials = [(_searched(fit, trial), trial) for fit in fits for trial in fit.trials]
     searches = {name: [trial for other, trial in trials if other == name] for name, _ in trials}
     pictures = {

@@ -14,12 +14,12 @@ from helpers.materialised import ASSETS, Materialised
 from helpers.small_project import make_all, new_project
 
 from cbmt_core.compose import compose
-from cbmt_core.customers import read_panel
 from cbmt_core.models import MODELS, load, networks
 from cbmt_core.models.registry import ModelEntry
 from cbmt_core.models.seasonal_naive import SeasonalNaive
 from cbmt_core.schema import TABLES
 from cbmt_core.simulate import Economy
+from cbmt_core.stored_panel import read_panel
 from cbmt_pipeline.plan import State, the_plan
 from cbmt_pipeline.project import Project
 from cbmt_pipeline.resources import ProjectResource

@@ -12,11 +12,11 @@ import pytest
 from helpers.materialised import Materialised
 
 from cbmt_core.compose import compose
-from cbmt_core.customers import read_panel
 from cbmt_core.models.plus import CbmtPlus, PathPriors
 from cbmt_core.models.plus import prior as prior_module
 from cbmt_core.schema import TABLES
 from cbmt_core.simulate import Economy
+from cbmt_core.stored_panel import read_panel
 from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.project import SEED
 from cbmt_pipeline.transaction import carry_out

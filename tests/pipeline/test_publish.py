@@ -12,10 +12,10 @@ import duckdb
 import pytest
 from helpers.small_project import FIRMS, WEEKS, make_all, new_project, orders_csv
 
-from cbmt_core.customers import read_panel, read_timeline
 from cbmt_core.design import StudyDesign
 from cbmt_core.firm_tables import DATA_TABLES
 from cbmt_core.schema import FILE_TABLES, STUDY, VIEWS
+from cbmt_core.stored_panel import read_panel, read_timeline
 from cbmt_pipeline.lake import Lake
 from cbmt_pipeline.plan import State, Task, the_plan
 from cbmt_pipeline.project import Project
