@@ -93,7 +93,7 @@ def _set_aside(project: Project, entry: FileReport) -> str:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Keep a line for every step, and say which diagnostics there are not.",
+    help="Keep a line for every step, say which diagnostics there are not, and how many rows each table has.",
 )
 @click.option("--timings", is_flag=True, help="Say at the end how many seconds each step took.")
 @click.option("--all", "everything", is_flag=True, help="Remake every firm, also those that are up to date.")
