@@ -111,7 +111,7 @@ def _set_aside(project: Project, entry: FileReport) -> str:
     "-v",
     "--verbose",
     is_flag=True,
-    help="Keep a line for every step, and list missing diagnostics.",
+    help="Keep a line for every step, list missing diagnostics, and say how many rows each table has.",
 )
 @click.option("--timings", is_flag=True, help="Say at the end how many seconds each step took.")
 @click.option("--all", "everything", is_flag=True, help="Remake every firm, also those that are up to date.")

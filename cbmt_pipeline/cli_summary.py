@@ -21,7 +21,8 @@ def print_summary(project: Project, seconds: float, changed: bool, verbose: bool
     Args:
         seconds: how long the run took.
         changed: whether it made anything.
-        verbose: whether to show all models of the study, fits that failed in it, and diagnostics that are missing.
+        verbose: whether to show all models of the study, fits that failed in it, diagnostics that are missing, and the
+            rows of each table.
     """
     import duckdb
 
@@ -42,6 +43,10 @@ def print_summary(project: Project, seconds: float, changed: bool, verbose: bool
             "SELECT count(DISTINCT firm), min(week), max(week) + 6 FROM forecast"
         ).fetchall()[0]
         example = con.execute("SELECT min(firm) FROM forecast").fetchall()[0][0]
+        sizes = con.execute(
+            "SELECT schema_name, string_agg(concat(table_name, ' ', format('{:,}', estimated_size)), ', ' "
+            "ORDER BY table_name) FROM duckdb_tables() GROUP BY schema_name ORDER BY schema_name = 'main' DESC, 1"
+        ).fetchall()
     listed = changed or verbose
     if listed and errors:
         _print_study(errors, forecast_firms, verbose)
@@ -53,6 +58,8 @@ def print_summary(project: Project, seconds: float, changed: bool, verbose: bool
     if verbose:
         for diagnostic, note in lacking:
             console.print(f"no {diagnostic.replace('_', ' ')}: {note}")
+        for schema, tables in sizes:
+            console.print(f"rows in {schema}: {tables}", markup=False)
     if ahead:
         firm = "FIRM" if ahead > 1 else f'"{example}"' if " " in example else example
         console.print(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from cbmt_pipeline import cli_summary
@@ -33,6 +35,8 @@ def test_missing_diagnostics_are_for_those_who_ask(demo: Project, monkeypatch: p
     assert "seasonal_naive" in loud
     assert "cohort_glm" in loud
     assert "says more" not in loud
+    assert re.search(r"^rows in main: accuracy [1-9][\d,]*, accuracy_summary", loud, re.MULTILINE)
+    assert "rows in" not in quiet
 
 
 def test_a_run_that_made_nothing_says_where_things_are(
