@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import ipaddress
 import os
+import signal
 import socket
 import sys
 import time
@@ -223,6 +224,8 @@ def ui(project: Project, port: int, host: str) -> None:
     fail_orphaned_runs(project, ui_is_gone=True)
     use_project(project)
     os.environ[UI_PROCESS] = str(os.getpid())
+    # A shell that starts it in the background has SIGINT ignored, with which Dagster ends its servers.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     if not _only_this_machine(host):
         console.print(
             f"[bold]warning:[/bold] listening on {escape(host)}: everyone who reaches this machine can read the data, "
