@@ -226,6 +226,24 @@ def test_undefined_is_nan_without_a_warning(make) -> None:
     assert all(np.isnan(value) for value in got.values())
 
 
+@pytest.mark.parametrize("week", [0, 1, -2, -1])
+@pytest.mark.parametrize("adjusted", [False, True])
+def test_a_price_that_moves_in_one_week_at_an_end_does_no_harm(week: int, adjusted: bool) -> None:
+    panel = CASES["noise"](np.random.default_rng(9))
+    price = np.full(WEEKS, 50.0)
+    price[week] = 60.0
+    Y = panel.orders * price
+    moved = replace(panel, V=np.where(panel.born, price, np.nan), Y=Y, S=Y.sum(axis=0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        got = measures_of(moved, adjusted=adjusted)
+    assert list(got) == list(MEASURES)
+    assert np.isfinite(got["pearson"])
+    if not adjusted:
+        # Past values of a price that did not move before the last week, or in the weeks after the first, say nothing.
+        assert np.isnan(got["spillover"]) == (week in (0, -1, -2))
+
+
 def test_copies_of_one_series_and_tiny_firms_do_no_harm() -> None:
     rng = np.random.default_rng(10)
     common = rng.standard_normal(WEEKS)
