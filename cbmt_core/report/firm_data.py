@@ -74,7 +74,7 @@ def gather_layers(con: duckdb.DuckDBPyConnection, live: Iterable[Story]) -> None
     con.execute("""
         CREATE OR REPLACE TEMP TABLE report_layer AS
         SELECT f.firm, CAST(date_trunc('quarter', f.cohort) AS DATE) AS acquired_in, f.cohort < w.first AS censored,
-            f.cohort > CAST(s.origin AS DATE) AS new, f.week, sum(f.sales) AS sales
+            f.cohort > CAST(s.origin AS DATE) AS new, f.week, sum(f.sales ORDER BY f.cohort) AS sales
         FROM forecast_cohort_week AS f
         JOIN report_story AS s ON f.firm = s.firm AND f.model = s.model AND f.origin = CAST(s.origin AS DATE)
             AND f.purpose = 'live'
@@ -106,7 +106,7 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
         con,
         "SELECT CAST(date_trunc('quarter', cohort) AS DATE) AS acquired_in, left_censored AS censored, "
         "NOT left_censored AND cohort > CAST(? AS DATE) - 364 AS new, week, "
-        "sum(CAST(sales AS DOUBLE)) AS sales FROM cohort_week WHERE firm = ? GROUP BY ALL",
+        "CAST(sum(sales) AS DOUBLE) AS sales FROM cohort_week WHERE firm = ? GROUP BY ALL",
         story.origin if story else observed["week"].iloc[-1], firm,
     )  # fmt: skip
     yearly = cells["acquired_in"].nunique() > MOST_QUARTERS
@@ -127,7 +127,7 @@ def read_firm(con: duckdb.DuckDBPyConnection, firm: str, story: Story | None) ->
         triangle=_triangle(con, firm, yearly),
         quarantined=query(
             con,
-            "SELECT reason, count(*) AS rows, sum(CAST(amount AS DOUBLE)) AS amount FROM quarantine "
+            "SELECT reason, count(*) AS rows, sum(CAST(amount AS DOUBLE) ORDER BY amount) AS amount FROM quarantine "
             "WHERE firm = ? GROUP BY reason ORDER BY rows DESC",
             firm,
         ),
@@ -226,7 +226,7 @@ def _spent(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> tuple[lis
         con,
         f"""
         SELECT CAST(date_trunc('{"year" if yearly else "quarter"}', cohort) AS DATE) AS acquired_in, tenure,
-            sum(CAST(sales AS DOUBLE)) AS sales, sum(CAST(initial_sales AS DOUBLE)) AS first,
+            CAST(sum(sales) AS DOUBLE) AS sales, CAST(sum(initial_sales) AS DOUBLE) AS first,
             sum(cohort_size) AS size, count(*) AS cells
         FROM cohort_week WHERE firm = ? AND NOT left_censored GROUP BY ALL ORDER BY ALL""",
         firm,
@@ -253,7 +253,7 @@ def _triangle(con: duckdb.DuckDBPyConnection, firm: str, yearly: bool) -> pd.Dat
         con,
         f"""
         SELECT CAST(date_trunc('{unit}', cohort) AS DATE) AS acquired_in, left_censored AS censored,
-            CAST(date_trunc('{unit}', week) AS DATE) AS period, sum(CAST(sales AS DOUBLE)) AS sales,
+            CAST(date_trunc('{unit}', week) AS DATE) AS period, CAST(sum(sales) AS DOUBLE) AS sales,
             sum(cohort_size) FILTER (week = cohort OR left_censored) AS born, count(DISTINCT week) AS weeks,
             sum(repeat_orders) / nullif(sum(cohort_size), 0) AS ropc
         FROM cohort_week WHERE firm = ? GROUP BY ALL ORDER BY ALL""",

@@ -222,7 +222,9 @@ def read_index_facts(con: duckdb.DuckDBPyConnection) -> IndexFacts:
         ),
         plans=pairs(f"SELECT firm, any_value(probability) FROM target WHERE {newest} GROUP BY firm"),
         bands=pairs("SELECT firm, band FROM diagnostic.predicted_error WHERE phe IS NOT NULL"),
-        errors=pairs(f"SELECT firm, sum(smape) / sum(weeks) FROM {tracked} GROUP BY firm"),
+        errors=pairs(
+            f"SELECT firm, sum(smape ORDER BY purpose, origin, band) / sum(weeks) FROM {tracked} GROUP BY firm"
+        ),
     )
 
 

@@ -51,7 +51,7 @@ def decomposition(con: duckdb.DuckDBPyConnection, firm: str, currency: str) -> b
     )
     cohort = query(
         con,
-        "SELECT week, sum(repeat_orders) AS repeat_orders, sum(CAST(sales AS DOUBLE)) / nullif(sum(orders), 0) AS aov "
+        "SELECT week, sum(repeat_orders) AS repeat_orders, CAST(sum(sales) AS DOUBLE) / nullif(sum(orders), 0) AS aov "
         "FROM (SELECT *, min(cohort) OVER () AS first FROM cohort_week WHERE firm = ? AND NOT left_censored) "
         "WHERE cohort < first + 91 GROUP BY week ORDER BY week",
         firm,
@@ -81,7 +81,7 @@ def firm_map(con: duckdb.DuckDBPyConnection) -> bytes | None:
     frame = query(
         con,
         "SELECT f.firm, coalesce(f.industry, 'no industry') AS industry, 52 * avg(w.active_customers) AS active, "
-        "52 * avg(CAST(w.sales AS DOUBLE)) AS yearly, median(w.aov) AS aov FROM firm f JOIN firm_week w USING (firm) "
+        "52 * CAST(sum(w.sales) AS DOUBLE) / count(*) AS yearly, median(w.aov) AS aov FROM firm f JOIN firm_week w USING (firm) "
         'WHERE f.segment IS NULL AND w.week BETWEEN (SELECT first_week FROM study_window WHERE "window" = '
         "'calibration') AND (SELECT last_week FROM study_window WHERE \"window\" = 'calibration') "
         "GROUP BY ALL HAVING active > 0 AND yearly > 0 ORDER BY industry, f.firm",

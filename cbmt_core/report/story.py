@@ -110,10 +110,10 @@ def stories(con: duckdb.DuckDBPyConnection, purpose: Purpose) -> dict[str, Story
     made = con.execute(
         """
         WITH made AS (
-            SELECT firm, model, origin, count(*) AS weeks, sum(sales) AS sales FROM forecast_week
+            SELECT firm, model, origin, count(*) AS weeks, sum(sales ORDER BY week) AS sales FROM forecast_week
             WHERE purpose = $purpose GROUP BY firm, model, origin QUALIFY origin = max(origin) OVER (PARTITION BY firm)
         ), past AS (
-            SELECT o.firm, sum(CAST(w.sales AS DOUBLE)) AS last_sales, count(*) AS last_weeks
+            SELECT o.firm, CAST(sum(w.sales) AS DOUBLE) AS last_sales, count(*) AS last_weeks
             FROM (SELECT DISTINCT firm, origin FROM made) AS o JOIN firm_week AS w ON w.firm = o.firm
                 AND w.week <= o.origin AND w.week > o.origin - 7 * $season
             GROUP BY ALL

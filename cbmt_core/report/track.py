@@ -44,18 +44,22 @@ class Track:
 
 
 def gather_track(con: duckdb.DuckDBPyConnection) -> None:
-    """Make the temporary table `report_track`: errors of all firms summed by model, vintage and band."""
+    """Make the temporary table `report_track`: errors of all firms summed by model, vintage and band.
+
+    Summed in the order of the weeks: DuckDB's threads would add in another order each time, to another last digit.
+    """
     bands = " ".join(f"WHEN weeks_ahead <= {last} THEN {k}" for k, (_, last) in enumerate(BANDS))
     con.execute(f"""
         CREATE OR REPLACE TEMP TABLE report_track AS
         SELECT firm, model, purpose, origin, CASE {bands} END AS band, count(*) AS weeks,
-            sum(coalesce(smape, 0)) AS smape, sum(forecast) AS forecast, sum(actual) AS actual
-        FROM track_record WHERE weeks_ahead <= {BANDS[-1][1]} GROUP BY ALL ORDER BY firm""")
+            sum(coalesce(smape, 0) ORDER BY week) AS smape, sum(forecast ORDER BY week) AS forecast,
+            sum(actual ORDER BY week) AS actual
+        FROM track_record WHERE weeks_ahead <= {BANDS[-1][1]} GROUP BY ALL ORDER BY ALL""")
 
 
 def read_track(con: duckdb.DuckDBPyConnection, firm: str, model: str | None) -> Track:
     """The track record of one firm; `model` is the one to plan with. Needs `gather_track`."""
-    rows = query(con, "SELECT * EXCLUDE firm FROM report_track WHERE firm = ?", firm)
+    rows = query(con, "SELECT * EXCLUDE firm FROM report_track WHERE firm = ? ORDER BY ALL", firm)
     own = rows[rows["model"] == model].groupby(["purpose", "origin"], as_index=False)
     vintages = own[["weeks", "forecast", "actual"]].sum()
     # The same week may be the origin of a live forecast and of a backtest: its year counts once.
@@ -80,7 +84,10 @@ def read_track(con: duckdb.DuckDBPyConnection, firm: str, model: str | None) -> 
 
 def panel_track(con: duckdb.DuckDBPyConnection) -> pd.DataFrame:
     """Errors by purpose and model, the mean over whole firms of each firm's mean; `firms` and `origins` count."""
-    rows = query(con, "SELECT t.* FROM report_track AS t JOIN firm USING (firm) WHERE firm.segment IS NULL")
+    rows = query(
+        con,
+        "SELECT t.* FROM report_track AS t JOIN firm USING (firm) WHERE firm.segment IS NULL ORDER BY ALL",
+    )
     each = _by_band(rows, ["purpose", "model", "firm"])
     mean = each.groupby(["purpose", "model"], as_index=False)[_COLUMNS].mean()
     counts = rows.groupby(["purpose", "model"], as_index=False).agg(
