@@ -81,7 +81,8 @@ def firm_map(con: duckdb.DuckDBPyConnection) -> bytes | None:
     frame = query(
         con,
         "SELECT f.firm, coalesce(f.industry, 'no industry') AS industry, 52 * avg(w.active_customers) AS active, "
-        "52 * CAST(sum(w.sales) AS DOUBLE) / count(*) AS yearly, median(w.aov) AS aov FROM firm f JOIN firm_week w USING (firm) "
+        "52 * CAST(sum(w.sales) AS DOUBLE) / count(*) AS yearly, median(w.aov) AS aov "
+        "FROM firm f JOIN firm_week w USING (firm) "
         'WHERE f.segment IS NULL AND w.week BETWEEN (SELECT first_week FROM study_window WHERE "window" = '
         "'calibration') AND (SELECT last_week FROM study_window WHERE \"window\" = 'calibration') "
         "GROUP BY ALL HAVING active > 0 AND yearly > 0 ORDER BY industry, f.firm",
