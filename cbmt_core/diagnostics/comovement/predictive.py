@@ -75,10 +75,9 @@ def _entropy(counts: Floats) -> float:
 
 def spillover(d: Drivers) -> float:
     past = [d.z[VAR_LAGS - k : len(d.z) - k] for k in range(1, VAR_LAGS + 1)]
+    # A driver that moves in the first or the last weeks alone has no past to regress on.
     if min(np.ptp(x, axis=0).min() for x in past) < STILL:
-        return float(
-            "nan"
-        )  # A driver that moves in the first or the last weeks alone has no past to regress on.
+        return float("nan")
     fit = VAR(d.z).fit(VAR_LAGS)
     sigma = np.asarray(fit.sigma_u)
     # θ_ij = Σ_h (Φ_h Σ)_ij² / σ_jj; a row's common denominator cancels when rows are made to add to one.
